@@ -16,6 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/chart"
 	"github.com/benchloom/benchloom/internal/report"
+	"github.com/benchloom/benchloom/internal/stats"
 )
 
 type historyAPI interface {
@@ -295,7 +296,7 @@ func (h *historyView) draw(number int, c apiclient.HistoryChart) (chart.Chart, [
 		lines = append(lines, words)
 		said = append(said, fmt.Sprintf("%s: %s to %s (%s)", l.Name, cmp.Or(words.First, "no value"), cmp.Or(words.Last, "no value"), cmp.Or(words.Moved, "no change known")))
 		for _, change := range l.Changes {
-			marked[change.At] = fmt.Sprintf("%+.2g %%", 100*change.Change)
+			marked[change.At] = stats.SignedPercent(change.Change)
 		}
 	}
 	out.Description = fmt.Sprintf("%s, %d artifacts. %s.", h.Metric, len(h.Artifacts), strings.Join(said, "; "))
@@ -429,7 +430,7 @@ func (h *historyView) describe(i int, l apiclient.HistoryLine) historyLine {
 		out.Notes = append(out.Notes, fmt.Sprintf("begins anew at %s: %s", h.Artifacts[b.At].Tag, b.Reason))
 	}
 	for _, c := range l.Changes {
-		out.Notes = append(out.Notes, fmt.Sprintf("confirmed at %s: %+.2g %%", h.Artifacts[c.At].Tag, 100*c.Change))
+		out.Notes = append(out.Notes, fmt.Sprintf("confirmed at %s: %s", h.Artifacts[c.At].Tag, stats.SignedPercent(c.Change)))
 	}
 	if len(l.Failures) > 0 {
 		f := l.Failures[len(l.Failures)-1]
@@ -484,7 +485,7 @@ func (h *historyView) values(c apiclient.HistoryChart) *historyValues {
 			notes[i][f.At] = "failed: " + f.Reason
 		}
 		for _, change := range l.Changes {
-			notes[i][change.At] = fmt.Sprintf("confirmed %+.2g %% against %s", 100*change.Change, change.Against)
+			notes[i][change.At] = fmt.Sprintf("confirmed %s against %s", stats.SignedPercent(change.Change), change.Against)
 		}
 	}
 	for at := len(h.Artifacts) - 1; at >= 0; at-- {
