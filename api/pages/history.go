@@ -446,7 +446,10 @@ func (h *historyView) describe(i int, l apiclient.HistoryLine) historyLine {
 	}
 	out.Moved = moved(l.Values[from], l.Values[n-1])
 	if n > 1 {
-		out.Compare = comparison(h.Project, cmp.Or(h.Pin, h.Artifacts[l.At[n-2]].Tag), h.Artifacts[l.At[n-1]].Tag)
+		against, newest := cmp.Or(h.Pin, h.Artifacts[l.At[n-2]].Tag), h.Artifacts[l.At[n-1]].Tag
+		if against != newest {
+			out.Compare = comparison(h.Project, against, newest)
+		}
 	}
 	return out
 }
