@@ -379,6 +379,10 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 	for _, b := range l.Breaks {
 		reasons[b.At] = b.Reason
 	}
+	failed := make(map[int]bool)
+	for _, f := range l.Failures {
+		failed[f.At] = true
+	}
 	low, high := l.Low, l.High
 	if h.choice(bandParameter) == "minmax" {
 		low, high = l.Min, l.Max
@@ -402,7 +406,8 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 			}
 			return y * factor
 		}
-		p := chart.Point{X: h.x(at), Y: drawn(l.Values[i]), Low: math.NaN(), High: math.NaN(), Break: reasons[at]}
+		p := chart.Point{X: h.x(at), Y: drawn(l.Values[i]), Low: math.NaN(), High: math.NaN(), Break: reasons[at], Failed: failed[at]}
+		delete(failed, at) // one of several series: the line goes on
 		if i < len(low) && i < len(high) {
 			widths = append(widths, drawn(l.High[i])-drawn(l.Low[i]))
 			if h.choice(bandParameter) != "none" {
@@ -411,8 +416,8 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 		}
 		out.Points = append(out.Points, p)
 	}
-	for _, f := range l.Failures {
-		out.Points = append(out.Points, chart.Point{X: h.x(f.At), Y: math.NaN(), Low: math.NaN(), High: math.NaN(), Failed: true})
+	for at := range failed {
+		out.Points = append(out.Points, chart.Point{X: h.x(at), Y: math.NaN(), Low: math.NaN(), High: math.NaN(), Failed: true})
 	}
 	slices.SortStableFunc(out.Points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
 	if len(widths) > 0 {
