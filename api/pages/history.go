@@ -152,6 +152,8 @@ func readHistory(v *visit) (historyView, apiclient.HistoryQuery, error) {
 	}
 	if out.choice(yParameter) == "geomean" && v.get(lineParameter) == "" {
 		q.Line = "all"
+		at := slices.IndexFunc(out.Choices, func(c historyChoice) bool { return c.Name == lineParameter })
+		out.Choices[at].Value = q.Line
 	}
 	return out, q, nil
 }
