@@ -116,7 +116,12 @@ type historyValues struct {
 	Chart string
 	Lines []string
 	Rows  []historyRow
+	// Older counts the artifacts that are not listed.
+	Older int
 }
+
+// shownRows bounds the artifacts whose values are listed.
+const shownRows = 1000
 
 // historyRow is what a chart has of one artifact.
 type historyRow struct {
@@ -498,7 +503,8 @@ func (h *historyView) values(c apiclient.HistoryChart) *historyValues {
 			notes[i][change.At] = fmt.Sprintf("confirmed %s against %s", stats.SignedPercent(change.Change), change.Against)
 		}
 	}
-	for at := len(h.Artifacts) - 1; at >= 0; at-- {
+	out.Older = max(0, len(h.Artifacts)-shownRows)
+	for at := len(h.Artifacts) - 1; at >= out.Older; at-- {
 		row := historyRow{HistoryArtifact: h.Artifacts[at]}
 		row.Against = h.Pin
 		if row.Against == "" && at > 0 {
