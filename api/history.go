@@ -64,7 +64,7 @@ func (s *historyHandlers) read(ctx context.Context, in *readHistory) (*written, 
 	})
 	switch {
 	case errors.Is(err, results.ErrNoSuchArtifact):
-		return nil, problemf(http.StatusNotFound, "unmeasured-tag", "the history of project %s cannot be read: %v whose jobs have ended; 'benchloom status --project %s' lists the requests", in.Project, err, in.Project)
+		return nil, problemf(http.StatusNotFound, "unmeasured-tag", "the history of project %s cannot be read: %v, or its jobs have not ended; 'benchloom status --project %s' lists the requests", in.Project, err, in.Project)
 	case errors.Is(err, results.ErrNoSuchMetric):
 		return nil, problemf(http.StatusBadRequest, "unknown-metric", "%v", err)
 	case err != nil:
