@@ -213,7 +213,7 @@ func (p *Pages) history(v *visit) (*view, error) {
 		out.Open = out.values(out.History.Charts[0])
 	}
 	out.zooms()
-	out.Empty = out.why()
+	out.Empty = out.why(opened)
 	return shown, nil
 }
 
@@ -240,7 +240,7 @@ func (f frame) Between(from, to string) string {
 }
 
 // why says why there is no chart.
-func (h *historyView) why() string {
+func (h *historyView) why(opened bool) string {
 	switch {
 	case len(h.Charts) > 0:
 		return ""
@@ -250,6 +250,8 @@ func (h *historyView) why() string {
 		return "No artifact lies between both ends: the first is later than the last."
 	case len(h.Metrics) == 0:
 		return "Nothing of this project has a result: its jobs have failed, or their results are invalid."
+	case opened:
+		return "No chart of this history has the name that the address opens."
 	}
 	return "No series fits the words."
 }
