@@ -254,6 +254,7 @@ func (d *drawing) line(class int, l Line) {
 	fmt.Fprintf(d, `<g class="series line-%d"><title>%s</title>`, class, text(l.Name))
 	var band, path, dots, crosses strings.Builder
 	var part, low, high []cell
+	crossed := 0 // the column of the last cross: others there would look the same
 	end := func() {
 		writeBand(&band, low, high)
 		if len(part) == 1 {
@@ -272,7 +273,8 @@ func (d *drawing) line(class int, l Line) {
 			end()
 			fmt.Fprintf(&dots, `<path class="break" d="M%d %dV%d"><title>%s</title></path>`, x, d.plot.Top, d.plot.Bottom, text(p.Break))
 		}
-		if p.Failed {
+		if p.Failed && x != crossed {
+			crossed = x
 			fmt.Fprintf(&crosses, "M%d %dl%d %dm0-%[4]dl-%[3]d %[4]d", x-crossSize, d.plot.Bottom-3*crossSize, 2*crossSize, 2*crossSize)
 		}
 		if !d.drawn(p.Y) {
