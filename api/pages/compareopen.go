@@ -101,7 +101,7 @@ func (c *compareView) open(p *Pages, v *visit, key stats.Key) error {
 	return c.offerMeasuring(p, v, &o)
 }
 
-// figures are what the verdict of a row rests on, in words.
+// figures lists in words what the verdict of a row rests on.
 func figures(r report.Row) []fact {
 	var facts []fact
 	add := func(name, text string) {

@@ -101,7 +101,7 @@ type historyChart struct {
 	Plot                  chart.Plot
 }
 
-// historyLine is what is said of a line beside its drawing.
+// historyLine describes a line beside its drawing.
 type historyLine struct {
 	apiclient.HistoryLine
 	Class              int
@@ -123,7 +123,7 @@ type historyValues struct {
 // shownRows bounds the artifacts whose values are listed.
 const shownRows = 1000
 
-// historyRow is what a chart has of one artifact.
+// historyRow has the values of a chart for one artifact.
 type historyRow struct {
 	apiclient.HistoryArtifact
 	Cells []historyCell

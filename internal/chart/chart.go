@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Chart is what is drawn. Its zero value is an empty chart of the default size.
+// Chart describes a drawing. Its zero value is an empty chart of the default size.
 type Chart struct {
 	// ID prefixes the IDs of the elements inside, which must differ within a document; it
 	// holds letters, digits and hyphens.

@@ -47,7 +47,7 @@ func (p Place) Change(earlier Place) string {
 	return strings.Join(changes, "; ")
 }
 
-// Point is what a series has of one artifact.
+// Point sums up the values that a series has of one artifact.
 type Point struct {
 	// At is the artifact's number in the history, from 0.
 	At int

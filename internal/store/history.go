@@ -36,7 +36,7 @@ func (s *Store) HistoryArtifacts(ctx context.Context, project string, of bench.R
 	return list, wrap("listing the artifacts in the history of project "+project, err)
 }
 
-// HistoryDetail is what is known of an artifact besides its values.
+// HistoryDetail describes an artifact besides its values.
 type HistoryDetail struct {
 	Tag     string
 	Request bench.RequestID
