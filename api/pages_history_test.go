@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
 
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/api/pages"
@@ -65,6 +67,27 @@ func TestAPageShowsAHistory(t *testing.T) {
 	require.Contains(t, picture.body, `class="line"`)
 	require.Equal(t, http.StatusNotFound, b.send(t, "", http.MethodGet, goHistory+"/chart.svg?chart=none", "").status)
 	require.Equal(t, http.StatusBadRequest, b.send(t, "", http.MethodGet, goHistory+"/chart.svg?chart=gin&open=gin", "").status)
+}
+
+// Where reading is closed, a chart is read with the cookie of its page, and not without.
+func TestTheValuesOfAChartAreReadAsItsPageIs(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *api.Config) { c.OpenRead = false })
+	b.releases(t, 2)
+	charts := 0
+	b.page(t, api.RoleReader, goHistory).each("figure", func(n *html.Node) {
+		charts++
+		values := attribute(n, "data-history")
+		require.Equal(t, http.StatusUnauthorized, b.send(t, "", http.MethodGet, values, "").status)
+		r := b.send(t, "", http.MethodGet, values, "", "Cookie", b.cookieOf(t, api.RoleReader))
+		require.Equal(t, http.StatusOK, r.status, r.body)
+		require.Equal(t, "application/json", r.header.Get("Content-Type"))
+		var h apiclient.History
+		require.NoError(t, json.Unmarshal([]byte(r.body), &h))
+		require.Len(t, h.Artifacts, 2)
+		require.Len(t, h.Charts, 1)
+	})
+	require.Equal(t, 1, charts)
 }
 
 func wellFormed(text string) error {

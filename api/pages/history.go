@@ -3,6 +3,7 @@ package pages
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"math"
@@ -201,11 +202,11 @@ func (p *Pages) history(v *visit) (*view, error) {
 		own.Del(openParameter)
 		own.Set(chartParameter, c.Name)
 		one.Picture = historyAddress(project) + "/chart.svg" + query(own)
-		data := q
-		data.OneChart, data.Chart, data.Runs = true, c.Name, false
 		// The artifacts of the drawing, whatever is measured meanwhile or was left out here.
-		data.Type, data.From, data.To = out.History.Type, out.Artifacts[0].Tag, out.Newest().Tag
-		one.Data = "/api/v1" + historyAddress(project) + query(data.Values())
+		own.Set(typeParameter, string(out.History.Type))
+		own.Set(fromParameter, out.Artifacts[0].Tag)
+		own.Set(toParameter, out.Newest().Tag)
+		one.Data = historyAddress(project) + "/chart.json" + query(own)
 		one.SVG = template.HTML(drawn.SVG()) //nolint:gosec // the package escapes what others have written
 		out.Charts = append(out.Charts, one)
 	}
@@ -538,41 +539,60 @@ func (h *historyView) values(c apiclient.HistoryChart) *historyValues {
 
 // chartPicture answers with one chart as a document of its own.
 func (p *Pages) chartPicture(w http.ResponseWriter, r *http.Request) {
+	p.answerChart(w, r, "image/svg+xml; charset=utf-8", func(h *historyView) ([]byte, error) {
+		drawn, _ := h.draw(0, h.History.Charts[0])
+		drawn.Width, drawn.Height = 2*chart.DefaultWidth, 2*chart.DefaultHeight
+		var err error
+		drawn.StyleSheet, err = p.assets.path("benchloom.css")
+		return []byte(drawn.SVG()), err
+	})
+}
+
+// chartValues answers with the values of one chart, as the API does: browsers have a cookie
+// for pages, which the API does not take.
+func (p *Pages) chartValues(w http.ResponseWriter, r *http.Request) {
+	p.answerChart(w, r, "application/json", func(h *historyView) ([]byte, error) { return json.Marshal(h.History) })
+}
+
+// answerChart answers with one chart in another form than that of a page.
+func (p *Pages) answerChart(w http.ResponseWriter, r *http.Request, contentType string, write func(h *historyView) ([]byte, error)) {
 	v, err := p.visit(r, append(slices.Clone(historyParameters), chartParameter))
 	if err == nil {
 		err = v.checkParameters()
 	}
-	var picture string
+	var h historyView
 	if err == nil {
-		picture, err = p.drawOne(v)
+		h, err = readChart(v)
+	}
+	var body []byte
+	if err == nil {
+		body, err = write(&h)
 	}
 	if err != nil {
 		p.fail(w, v, err)
 		return
 	}
 	protect(w.Header())
-	w.Header().Set("Content-Type", "image/svg+xml; charset=utf-8")
-	_, _ = w.Write([]byte(picture)) // fails only if the client is gone
+	w.Header().Set("Content-Type", contentType)
+	_, _ = w.Write(body) // fails only if the client is gone
 }
 
-func (p *Pages) drawOne(v *visit) (string, error) {
+// readChart reads the one chart that the address asks for.
+func readChart(v *visit) (historyView, error) {
 	out, q, err := readHistory(v)
 	if err != nil {
-		return "", err
+		return out, err
 	}
 	project := v.PathValue("project")
 	q.OneChart, q.Chart = true, v.get(chartParameter)
 	if out.History, err = v.api.History(v.Context(), project, q); err != nil {
-		return "", err
+		return out, err
 	}
 	if len(out.History.Charts) == 0 {
-		return "", &apiclient.Problem{
+		return out, &apiclient.Problem{
 			Type: apiclient.ProblemPrefix + "not-found", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
 			Detail: fmt.Sprintf("the history of project %s has no chart %.80q; its page lists the charts", project, q.Chart),
 		}
 	}
-	drawn, _ := out.draw(0, out.History.Charts[0])
-	drawn.Width, drawn.Height = 2*chart.DefaultWidth, 2*chart.DefaultHeight
-	drawn.StyleSheet, err = p.assets.path("benchloom.css")
-	return drawn.SVG(), err
+	return out, nil
 }

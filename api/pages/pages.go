@@ -109,7 +109,8 @@ func (p *Pages) Handlers() map[string]http.HandlerFunc {
 		"GET /assets/{hash}/{file}": p.assets.serve,
 		"GET /live":                 p.follow,
 
-		"GET /projects/{project}/history/chart.svg": p.chartPicture,
+		"GET /projects/{project}/history/chart.svg":  p.chartPicture,
+		"GET /projects/{project}/history/chart.json": p.chartValues,
 	}
 	for _, one := range p.pages() {
 		pattern := one.pattern
