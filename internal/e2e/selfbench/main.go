@@ -99,7 +99,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o.accuracy.iterations = 24
 	flags.StringVar(&o.accuracy.suite, "suite", filepath.Join("suites", "go"), "directory of the suite of Go toolchains, for the part accuracy")
 	flags.IntVar(&o.accuracy.comparisons, "comparisons", 3, "comparisons of each pair of toolchains, once and not per repetition")
-	flags.IntVar(&o.verdicts.requests, "requests", 1000, "simulated requests for each noise of the part verdicts, once and not per repetition"+shorter(checkRequests))
+	flags.IntVar(&o.verdicts.requests, "requests", 1000, "simulated requests for each noise of the part verdicts, once and not per repetition")
 	flags.StringVar(&o.verdicts.noise, "noise", "", "simulate only this noise: "+noiseIDs())
 	o.pages.clients = 200
 	flags.IntVar(&o.pages.jobs, "page-jobs", mostWaiting, "jobs that wait while pages are asked for in the part pages, once and not per repetition")
@@ -136,12 +136,11 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// Defaults of a check, which takes half an hour with them. See docs/benchmarks.md for what they leave of the limits.
+// Defaults of a check, which takes three quarters of an hour with them. See docs/benchmarks.md for what they leave of the limits.
 const (
 	checkRepetitions = 3
 	checkSubmissions = 200
 	checkSeeds       = 5
-	checkRequests    = 200
 )
 
 func shorter(value int) string { return fmt.Sprintf("; %d with -check", value) }
@@ -157,7 +156,6 @@ func (o *options) shorten(flags *flag.FlagSet) {
 		"repetitions": {&o.repetitions, checkRepetitions},
 		"submissions": {&o.submissions, checkSubmissions},
 		"seeds":       {&o.makespan.seeds, checkSeeds},
-		"requests":    {&o.verdicts.requests, checkRequests},
 	} {
 		if !given[name] {
 			*shorter.option = shorter.value

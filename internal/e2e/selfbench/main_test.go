@@ -66,8 +66,8 @@ func TestACheckIsShorterUnlessTold(t *testing.T) {
 		return [4]int{o.repetitions, o.submissions, o.makespan.seeds, o.verdicts.requests}
 	}
 	require.Equal(t, [4]int{5, 300, 20, 1000}, measured())
-	require.Equal(t, [4]int{3, 200, 5, 200}, measured("-check"))
-	require.Equal(t, [4]int{5, 200, 20, 1000}, measured("-check", "-repetitions", "5", "-seeds", "20", "-requests", "1000"))
+	require.Equal(t, [4]int{3, 200, 5, 1000}, measured("-check"))
+	require.Equal(t, [4]int{5, 200, 20, 300}, measured("-check", "-repetitions", "5", "-seeds", "20", "-requests", "300"))
 }
 
 func TestLoop(t *testing.T) {

@@ -243,7 +243,7 @@ func (m *makespan) run(ctx context.Context, slots, seed int, pool *collectorPool
 		ids = append(ids, r.ID)
 	}
 	result := makespanResult{allowed: allowed(jobs, lostAt)}
-	var ended time.Time // end of the previous request
+	var ended time.Time // the end of the previous request's last job
 	for i, id := range ids {
 		detail, err := m.await(ctx, id)
 		if err != nil {
@@ -253,7 +253,7 @@ func (m *makespan) run(ctx context.Context, slots, seed int, pool *collectorPool
 		if i > 0 {
 			result.gaps = append(result.gaps, first.Sub(ended))
 		}
-		ended = last
+		ended = lastEnd(detail.Jobs)
 		result.span = max(result.span, last.Sub(begin))
 	}
 	return result, nil
@@ -282,6 +282,17 @@ func (m *makespan) await(ctx context.Context, id bench.RequestID) (apiclient.Req
 		case <-tick.C:
 		}
 	}
+}
+
+// lastEnd returns the end of the last job. Its run may have ended long before, if the
+// collector was killed before it could say so to Temporal.
+func lastEnd(jobs []apiclient.Job) (last time.Time) {
+	for _, j := range jobs {
+		if j.EndedAt != nil && j.EndedAt.After(last) {
+			last = *j.EndedAt
+		}
+	}
+	return last
 }
 
 // extent returns the start of the first run and the end of the last one.
