@@ -411,7 +411,7 @@ func (b *bundle) admit(t testing.TB, id bench.RequestID) {
 // expand writes the only job of a release, and hands it out.
 func (b *bundle) expand(t testing.TB, r apiclient.Request) job {
 	t.Helper()
-	project, err := b.nobody.Project(t.Context(), "go")
+	project, err := b.writer.Project(t.Context(), "go")
 	require.NoError(t, err)
 	cases := []bench.TestCase{
 		{Benchmark: "gin", Profile: "build", Scenario: "full", Backend: "gc", Target: linux},
