@@ -363,6 +363,8 @@ func TestASheetThatCannotBeReadIsReadFromItsRows(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, sound, own)
 	r.checkReading()
+	_, err = r.RebuildPacked(t.Context(), project, store.Act{Who: "ada", Reason: "a test"})
+	require.NoError(t, err)
 }
 
 // float returns a value that no other has.
