@@ -33,7 +33,7 @@ type operation struct {
 	need             access
 	// owns says whose work it concerns; for operations that need the role collector.
 	owns []ownership
-	// scope is what a token restricted to a project may change with it.
+	// scope says what a token restricted to a project may change with it.
 	scope scope
 	// audit is the action that the audit records, such as "collector drain"; empty: the
 	// record does so with the change, or nothing changes.

@@ -36,7 +36,7 @@ type worker interface {
 	work() work
 }
 
-// work is what a request of a collector concerns. Empty parts are not named.
+// work names the collector, run and build that a collector's request concerns. Empty parts are not named.
 type work struct {
 	collector string
 	run       bench.RunID

@@ -26,7 +26,7 @@ type shownPage struct {
 	root *html.Node
 }
 
-// cookieOf is what the browser of somebody with a role has after signing in.
+// cookieOf returns the cookie of somebody with a role who has signed in.
 func (b *bundle) cookieOf(t testing.TB, role string) string {
 	t.Helper()
 	r := b.form(t, "", "/sign-in", url.Values{"token": {b.tokens[role]}})

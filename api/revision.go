@@ -24,8 +24,8 @@ type RevisionRecord interface {
 }
 
 const (
-	// revisionAge is how long a revision is answered without a look at the record: all who
-	// follow a subject cost one query in this time.
+	// revisionAge is the time for which a revision is answered without reading the record:
+	// all who follow a subject cost one query in this time.
 	revisionAge = time.Second
 	// maxRevisions bounds the subjects that are remembered.
 	maxRevisions = 1000

@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// course is what the steps of a request depend on.
+// course holds the facts behind a request's steps.
 type course struct {
 	request bench.Request
 	stages  []store.StageTimes

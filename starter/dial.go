@@ -59,7 +59,7 @@ func Dial(ctx context.Context, c Connection) (client.Client, error) {
 	}
 }
 
-// options are those of the client of every process.
+// options returns the options of every process's client.
 func (c Connection) options() (client.Options, error) {
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {

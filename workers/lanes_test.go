@@ -29,7 +29,7 @@ const (
 	// startBound is the time within which a task must start if a machine is
 	// idle; it limits a wait, it is not a measurement.
 	startBound = time.Minute
-	// silence is how long a task may be with a machine that says nothing. A task that Temporal
+	// silence bounds the time that a task may be with a machine that says nothing. A task that Temporal
 	// gives to a machine in the very moment in which it stops asking has begun for Temporal, and
 	// nobody runs it: this is what brings it back, as the collector's heartbeats do.
 	silence = 15 * time.Second

@@ -139,7 +139,7 @@ func TestWhatAProxyAnswersSetsNothingAside(t *testing.T) {
 	require.Len(t, b.journal(), 4)
 }
 
-// foreignAnswers are what something between a collector and the API may answer.
+// foreignAnswers are possible answers of something between a collector and the API.
 var foreignAnswers = map[string]http.HandlerFunc{
 	"a proxy without a route": http.NotFound,
 	"a limit of bodies": func(w http.ResponseWriter, _ *http.Request) {

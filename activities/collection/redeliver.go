@@ -30,7 +30,7 @@ type SpoolFile struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// Redelivery is what came of delivering a block that was set aside.
+// Redelivery is the outcome of delivering a block that was set aside.
 type Redelivery struct {
 	File  string      `json:"file"`
 	Run   bench.RunID `json:"run,omitempty"`

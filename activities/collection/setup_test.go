@@ -263,7 +263,7 @@ func (b *bundle) job(tag string, benchmarks ...string) bench.JobKey {
 	return b.request(bench.Job{Work: bench.Work{Tag: tag, Kind: bench.KindRuntime, SuiteHash: b.hash}}, benchmarks...)
 }
 
-// dispatched is what the task of a new dispatch carries.
+// dispatched returns the input of a new dispatch's task.
 func (b *bundle) dispatched(key bench.JobKey) protocol.RunJobInput {
 	b.t.Helper()
 	task, err := storetest.Dispatched(b.t.Context(), b.url, bench.RunID(key+"-00000000"), "c1")

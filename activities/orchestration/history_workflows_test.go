@@ -337,7 +337,7 @@ func (h *chronicle) measure(j *jobFlow) {
 	}
 }
 
-// values are what a test case of an artifact takes: every other artifact is slower.
+// values returns the results of an artifact's test case: every other artifact is slower.
 func values(job bench.Job, tag string, tc bench.TestCase) bench.TestCaseResult {
 	out := bench.TestCaseResult{TestCase: tc, Tag: tag}
 	for i := range max(1, job.Iterations) {

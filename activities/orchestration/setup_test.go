@@ -63,7 +63,7 @@ type workflows struct {
 	mu    sync.Mutex
 	calls []string
 	err   error // what every call answers
-	// states are those of workflows by ID; what is not in it is missing.
+	// states of workflows by ID; a workflow without one is missing.
 	states map[string]protocol.WorkflowState
 	// jobs are those that were started.
 	jobs map[bench.JobKey]protocol.JobInput
@@ -411,7 +411,7 @@ func (b *bundle) handedOut(ref protocol.RequestRef) []bench.JobKey {
 	return keys
 }
 
-// runStart is what a collector sends that has just got the task of the job's n-th attempt.
+// runStart returns a collector's request to begin the job's n-th attempt, whose task it has just got.
 func (b *bundle) runStart(key bench.JobKey, c bench.Collector, n int32) store.RunStart {
 	b.t.Helper()
 	run := bench.NewRunID(key, "workflow", "activity", n)

@@ -28,7 +28,7 @@ type history struct {
 	taus map[sideOffset]float64
 	// model is the noise of the sessions before its own.
 	model noise.Model
-	// series is what the detection is given of it.
+	// series is the input of the detection.
 	series suspect.Series
 	// suspicion is nil if there is none.
 	suspicion *suspect.Suspicion

@@ -290,7 +290,7 @@ func (p *Pages) collector(v *visit) (*view, error) {
 	return out, nil
 }
 
-// collectorAct is what can be done about a collector now.
+// collectorAct offers to drain a collector, or to activate it.
 func (p *Pages) collectorAct(v *visit, c collectorRow) (act, error) {
 	base := "/collectors/" + segments(c.Name) + "/"
 	if c.State == bench.CollectorDraining || c.State == bench.CollectorInactive || c.SetAsideAt != nil {

@@ -9,8 +9,8 @@ import (
 
 // changeBar draws a change with its interval around zero, in a box as wide as [barWidth].
 type changeBar struct {
-	// Band is what would not have been seen or does not matter, Interval what the values
-	// allow, Value the estimate; a width of 0 is not drawn.
+	// Band covers changes too small to matter or to be seen, Interval those that the values
+	// allow; Value is the estimate. A width of 0 is not drawn.
 	Band, Interval span
 	Value          float64
 	// Drawn is set if there is an estimate.
@@ -23,7 +23,7 @@ type span struct{ X, Width float64 }
 const (
 	barWidth = 200.0
 	barZero  = barWidth / 2
-	// estimateWidth is that of the mark of an estimate.
+	// estimateWidth is the width of an estimate's mark.
 	estimateWidth = 3.0
 )
 

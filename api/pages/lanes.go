@@ -20,7 +20,7 @@ type lanes struct {
 	Rows     []lane
 }
 
-// lane is what one collector did.
+// lane sums up the runs of one collector.
 type lane struct {
 	Collector string
 	Runs      []laneRun

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// lookLate is how long after the last revision may have changed a stream asks for the next
-	// one: a little, so that all who follow a subject ask right after the one that looks.
-	lookLate = 10 * time.Millisecond
+	// askLate delays a stream's next question after the last revision may have changed: a
+	// little, so that all who follow a subject ask right after the one that reads.
+	askLate = 10 * time.Millisecond
 	// sayEvery is the interval of signs of life, so that a page notices a broken stream.
 	sayEvery = 15 * time.Second
 	// maxStream bounds a stream. The browser begins another one, with its present token.
@@ -91,7 +91,7 @@ func (p *Pages) send(v *visit, s stream, seen string, now apiclient.Revision) {
 			return
 		case <-end.C:
 			return
-		case <-time.After(time.Duration(now.FreshSeconds*float64(time.Second)) + lookLate):
+		case <-time.After(time.Duration(now.FreshSeconds*float64(time.Second)) + askLate):
 		}
 		if now, err = v.api.Revision(v.Context(), v.get("subject")); err != nil {
 			return // the client asks again and is told why

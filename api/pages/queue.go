@@ -39,7 +39,7 @@ type queueView struct {
 }
 
 type queuesView struct {
-	// Orders are those of the projects whose requests wait or that are paused; Idle names
+	// Orders of the projects whose requests wait or that are paused; Idle names
 	// the others.
 	Orders []queueView
 	Idle   []string

@@ -76,7 +76,7 @@ func local(to string) string {
 
 // signInView is the content of the page on which a token is given.
 type signInView struct {
-	// Next is where the visitor wanted to go.
+	// Next is the page that the visitor wanted.
 	Next string
 	// Problem says why a token was refused; nil: none was given.
 	Problem *apiclient.Problem

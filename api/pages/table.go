@@ -14,7 +14,7 @@ import (
 const (
 	// sortParameter names a column; a minus before it sorts the other way.
 	sortParameter = "sort"
-	// pageParameter is where a list continues: the cursor of the API.
+	// pageParameter holds the cursor of the API at which a list continues.
 	pageParameter = "page"
 )
 

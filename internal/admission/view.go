@@ -142,7 +142,7 @@ type builder struct {
 	last     usual        // of a batch of alike jobs each is asked for
 }
 
-// usual is how long jobs of a shape take.
+// usual caches the duration of the shape estimated last.
 type usual struct {
 	known bool
 	shape JobShape

@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// CollectorUse is how much a collector did within a period.
+// CollectorUse sums up a collector's runs within a period.
 type CollectorUse struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`

@@ -34,7 +34,7 @@ type RunResultList struct {
 	Next    string      `json:"next,omitempty" doc:"Value of after for the next page; absent on the last one."`
 }
 
-// RunResult is what a run has measured for a test case of one artifact.
+// RunResult sums up a run's measurements of a test case of one artifact.
 type RunResult struct {
 	TestCase bench.TestCase `json:"test_case"`
 	Tag      string         `json:"tag"`

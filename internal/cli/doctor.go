@@ -19,7 +19,7 @@ import (
 // Diagnosis describes what disturbs measurements on this machine.
 type Diagnosis struct {
 	tune.Report
-	// Limits are those of benchmarks, whether they hold or not.
+	// Limits of benchmarks, whether they hold or not.
 	Limits []tune.Enforcement `json:"limits,omitempty"`
 	// Tuned is the tuning in force, nil if there is none.
 	Tuned *tune.Tuned `json:"tuned,omitempty"`

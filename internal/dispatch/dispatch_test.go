@@ -115,7 +115,7 @@ func (w *world) MoveJob(_ context.Context, key bench.JobKey, from string, to ben
 
 func (w *world) MovedWaiting(context.Context, int) ([]store.WaitingJob, error) { return w.moved, nil }
 
-// workflows are those of the world.
+// workflows notes what is asked of workflows.
 type workflows struct{ *world }
 
 func (w workflows) StartJob(_ context.Context, j protocol.JobInput) error {

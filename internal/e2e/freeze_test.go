@@ -20,7 +20,7 @@ import (
 // freezeEnv sets how long the outages of the long tests last ('make freeze': 10m).
 const freezeEnv = "BENCHLOOM_FREEZE"
 
-// outage is how long the long tests take something away: far beyond every timeout of a
+// outage returns the length of the long tests' outages: far beyond every timeout of a
 // dispatch.
 func outage(t *testing.T) time.Duration {
 	t.Helper()

@@ -153,7 +153,7 @@ func (w *wire) set(cut bool) {
 	}
 }
 
-// shortOutage is how long these tests take something away, unless [freezeEnv] says more.
+// shortOutage returns the length of these tests' outages, unless [freezeEnv] says more.
 func shortOutage(t *testing.T) time.Duration {
 	t.Helper()
 	if os.Getenv(freezeEnv) == "" {

@@ -20,7 +20,7 @@ import (
 	"github.com/benchloom/benchloom/internal/diskspace"
 )
 
-// readiness is what a process answers at /readyz.
+// readiness is a process's answer at /readyz.
 type readiness struct {
 	status int
 	short  bool // it says that only the disk is short

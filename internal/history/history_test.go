@@ -15,7 +15,7 @@ import (
 // places has a usual place and a larger machine.
 var places = []history.Place{{Surrounding: bench.Surrounding{SizeClass: 1, HardwareID: "a"}}, {Surrounding: bench.Surrounding{SizeClass: 2, HardwareID: "a"}}}
 
-// points are those of values at 0, 1, 2 and so on; NaN has none.
+// points returns points with values at 0, 1, 2 and so on; NaN has none.
 func points(values ...float64) []history.Point {
 	var out []history.Point
 	for i, v := range values {

@@ -16,8 +16,8 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// readings are those of a machine with one CPU, on which each measured command
-// takes a second.
+// readings are taken on a machine with one CPU, on which each measured command takes a
+// second.
 type readings struct {
 	// foreign is the CPU time of others during the nth command, from 1.
 	foreign func(n int) time.Duration

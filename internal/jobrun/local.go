@@ -127,7 +127,7 @@ type local struct {
 	out     *LocalResults
 	// look is the number of the current look.
 	look int
-	// target is that of the acquired subjects; handles lock them.
+	// target of the acquired subjects; handles lock them.
 	target   bench.Target
 	subjects []Subject
 	handles  []*artifact.Handle

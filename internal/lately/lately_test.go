@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is what is read, with a clock.
+// world holds the data to read, with a clock.
 type world struct {
 	mu    sync.Mutex
 	now   time.Time

@@ -2,7 +2,7 @@ package machine
 
 import "math"
 
-// Size is what a machine has in total. 0 means not known.
+// Size is the total of a machine's resources. 0 means not known.
 type Size struct {
 	CPUs int
 	// MemoryBytes is the memory, DiskBytes the size of the file system on which jobs work.
@@ -30,7 +30,7 @@ const (
 	files = 1_000_000
 	// openFiles is above what compilers and servers use, and far below what a kernel has in total.
 	openFiles = 65_536
-	// leastDisk is what any slot may use: a toolchain and a build of it.
+	// leastDisk may be used by any slot: space for a toolchain and a build of it.
 	leastDisk = 10 << 30
 )
 

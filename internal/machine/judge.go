@@ -33,11 +33,11 @@ const (
 	MaxForeign = 0.05
 	// MaxSteal is the largest share of the job's CPUs that the hypervisor may take.
 	MaxSteal = 0.005
-	// MaxAboveNorm is how far pressure and interrupts may be above the series'
+	// MaxAboveNorm is the largest excess of pressure and interrupts over the series'
 	// median, as a difference of shares: 5 percentage points.
 	MaxAboveNorm = 0.05
-	// MaxFrequencyChange is how far the frequency may be from the series' median,
-	// as a share of it.
+	// MaxFrequencyChange is the largest distance of the frequency from the series'
+	// median, as a share of it.
 	MaxFrequencyChange = 0.10
 	// MaxSwappedPages is the number of pages that the machine may swap.
 	MaxSwappedPages = 64

@@ -14,7 +14,7 @@ var wantedControllers = []string{"cpuset", "memory", "pids", "freezer"}
 
 // hierarchy is a mounted control-group tree with the calling process's position in it.
 type hierarchy struct {
-	// controllers are those of wantedControllers that a version 1 hierarchy has; nil for version 2.
+	// controllers lists the wantedControllers of a version 1 hierarchy; nil for version 2.
 	controllers []string
 	unified     bool
 	mount       string

@@ -41,7 +41,7 @@ func InitMain() {
 	os.Exit(0)
 }
 
-// initOrder is what the init process is to do at its start.
+// initOrder tells the init process what to do at its start.
 type initOrder struct {
 	// Mounts and Network tell whether it has namespaces of its own for these.
 	Mounts  bool
@@ -49,7 +49,7 @@ type initOrder struct {
 	View    view
 }
 
-// initAnswer is what the init process says after its start, and to each request.
+// initAnswer is the init process's answer after its start, and to each request.
 type initAnswer struct {
 	// Failed is why the order could not be carried out.
 	Failed string

@@ -22,7 +22,7 @@ type launcher struct {
 	// nursery is the thread that init processes start from. It is not restricted in any way, so they inherit nothing of the
 	// launcher's.
 	nursery *thread
-	// space is where the launcher and its children are; nil is the machine itself.
+	// space holds the launcher and its children; nil is the machine itself.
 	space *space
 	// ahead is the next space, in which nothing is arranged yet: to start its init process takes longer than the rest. It may be
 	// nil.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// view is what commands see of the machine's files.
+// view describes the machine's files as commands see them.
 type view struct {
 	Writable, ReadOnly, Hidden []string
 	// ScratchBytes limits each temporary file system.

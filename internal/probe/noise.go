@@ -33,8 +33,8 @@ type Metric struct {
 	Name bench.Metric `json:"name"`
 	// Spread is the coefficient of variation within a session.
 	Spread float64 `json:"spread"`
-	// SessionOffset is how far sessions are apart, SideOffset how far the two sides of a session are, as standard deviations
-	// in units of that within a session. Nil: there were too few sessions to tell.
+	// SessionOffset is the distance between sessions, SideOffset that between the two sides of a session, as standard
+	// deviations in units of that within a session. Nil: there were too few sessions to tell.
 	SessionOffset *float64 `json:"session_offset,omitempty"`
 	SideOffset    *float64 `json:"side_offset,omitempty"`
 	// Labels name noise that is not normal.

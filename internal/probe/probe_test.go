@@ -25,7 +25,7 @@ type fake struct {
 	random *rand.Rand
 	// spread within a session, and offset between sessions of 15 s, as shares.
 	spread, offset float64
-	// foreign is how much of one of two CPUs others use from an iteration on.
+	// foreign is the share of one of two CPUs that others use from an iteration on.
 	foreign     float64
 	foreignFrom int
 	// uncounted leaves the counter out in every n-th iteration.

@@ -26,7 +26,7 @@ type AwaitInput struct {
 	Doubted bool
 }
 
-// RunSight is what the record sees of an adopted run.
+// RunSight is the state of an adopted run, as far as the record knows it.
 type RunSight string
 
 const (

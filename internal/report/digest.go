@@ -32,7 +32,7 @@ var errDigest = errors.New("it is not a digest of this version; copy the link of
 // tables are the checksums of rows, of 12 bits each.
 type tables [digestTables][]uint16
 
-// digested is what a digest depends on of one row.
+// digested is one row's part in a digest.
 type digested struct {
 	content [sha256.Size]byte
 	places  [digestTables]int

@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
-// Standing is what is known of a comparison as a whole. The zero value is that of one that is not stored.
+// Standing sums up a comparison as a whole. The zero value stands for one that is not stored.
 type Standing struct {
 	// Rule is the version of the rule of stored verdicts; 0: that of package verdict.
 	Rule int
@@ -71,8 +71,8 @@ func New(series []Series, standing Standing) (Report, error) {
 // judge gives the verdicts of one comparison.
 type judge struct {
 	options stats.Options
-	// family is that of the series that are judged here, size its size; one judges a series for itself, as far as that does not
-	// depend on others.
+	// family sets the level for the series that are judged here, of which there are size; one judges a series for itself, as
+	// far as that does not depend on others.
 	family, one verdict.Family
 	size        int
 	// refused is the reason why the family cannot be judged; empty if it can.

@@ -86,7 +86,7 @@ type Row struct {
 	Noise string `json:"noise,omitempty"`
 
 	// A and B describe the stored values of both sides, Change compares their aggregates, MedianChange their medians, and
-	// Interval is that of the values as a whole, nil for the reason in NoInterval. They describe and decide nothing. If not
+	// Interval belongs to the values as a whole; it is nil for the reason in NoInterval. They describe and decide nothing. If not
 	// both sides have stored values, A and B describe the values measured in turns.
 	A            stats.Side      `json:"a"`
 	B            stats.Side      `json:"b"`

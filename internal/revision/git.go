@@ -90,7 +90,7 @@ func explain(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-// userInfo is what URLs have before their host. Passwords that are not encoded may hold @.
+// userInfo matches URLs up to their host. Passwords that are not encoded may hold @.
 var userInfo = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)([^/\s'"]*)@`)
 
 // Redact hides the users and passwords of all URLs in a text, such as a repository or a

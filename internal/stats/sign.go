@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Sign is what stored results alone say about a series: enough to suspect a difference, never enough to tell one.
+// Sign is the evidence of stored results about a series: enough to suspect a difference, never enough to tell one.
 type Sign struct {
 	// Suspect is set if the change reaches Sees.
 	Suspect bool

@@ -77,7 +77,7 @@ type foreseen struct {
 }
 
 const (
-	// allProjects is what open jobs are kept by: collectors serve all projects.
+	// allProjects is the key of open jobs: collectors serve all projects.
 	allProjects = ""
 	// betweenProjects separates their names, in which it does not occur.
 	betweenProjects = "\n"

@@ -52,7 +52,7 @@ type OperationResult struct {
 	TestCases int               `json:"test_cases,omitempty"`
 	Runs      int               `json:"runs,omitempty"`
 	Results   int               `json:"results,omitempty"`
-	// Preview is what a dry run would measure again; not stored.
+	// Preview of what a dry run would measure again; not stored.
 	Preview *Preview `json:"-"`
 }
 

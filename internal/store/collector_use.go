@@ -43,7 +43,7 @@ func runsWithin(collector string) string {
 			and coalesce(finished_at, @until) > @from`
 }
 
-// CollectorUse is how much a collector did within a period.
+// CollectorUse sums up a collector's runs with one outcome within a period.
 type CollectorUse struct {
 	Name    string
 	Outcome bench.RunOutcome // empty: the run had not ended
@@ -61,7 +61,7 @@ func (s *Store) CollectorsUse(ctx context.Context, from, until time.Time) ([]Col
 	return found, wrap("reading the use of collectors", err)
 }
 
-// UsedHour is how long a collector had a run under way within an hour.
+// UsedHour is the time within an hour in which a collector had a run under way.
 type UsedHour struct {
 	Since   time.Time
 	Seconds float64

@@ -49,7 +49,7 @@ type Comparison struct {
 type ComparisonRow struct {
 	TestCase bench.TestCase
 	Metric   bench.Metric
-	// Surrounding is where both sides were measured.
+	// Surrounding in which both sides were measured.
 	bench.Surrounding
 	// Suspected reports that the detection raised a suspicion, with its Score and, in
 	// words, the Suspicion.

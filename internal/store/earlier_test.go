@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Medians are those of each artifact alone, only of the series that are asked for.
+// Each artifact has medians of its own, only of the series that are asked for.
 func TestTheMediansOfSeriesAreReadAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

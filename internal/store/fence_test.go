@@ -22,7 +22,7 @@ func (r record) tasks() map[bench.JobKey]bench.HandOut {
 	return tasks
 }
 
-// task is what a collector sends that has got a job's task as it was handed out.
+// task returns the request of a collector that has got a job's task as it was handed out.
 func task(h bench.HandOut, attempt int, c bench.Collector) store.RunStart {
 	return store.RunStart{
 		Run: bench.NewRunID(h.Job, "workflow", "activity", int32(attempt)), Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch,

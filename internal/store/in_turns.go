@@ -104,7 +104,7 @@ func (s *Store) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, 
 type RowInTurns struct {
 	TestCase bench.TestCase
 	Metric   bench.Metric
-	// Surrounding is where both sides were measured.
+	// Surrounding in which both sides were measured.
 	bench.Surrounding
 }
 

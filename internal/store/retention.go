@@ -165,7 +165,7 @@ func (s *Store) removeOutput(ctx context.Context, keep Keep) (removed Removed, e
 	return removed, err
 }
 
-// RetentionState is what is known of a kind: how long it is kept, and what was removed.
+// RetentionState describes a kind: how long it is kept, and what was removed.
 type RetentionState struct {
 	Kind       bench.RetentionKind
 	Keep       time.Duration

@@ -24,7 +24,7 @@ type RunStart struct {
 	// Dispatch is the secret that the task carried, TaskQueue where it came from.
 	Dispatch  bench.Dispatch
 	TaskQueue string
-	// Facts are those of the collector's machine now; empty: as registered.
+	// Facts of the collector's machine now; empty: as registered.
 	Facts json.RawMessage
 }
 

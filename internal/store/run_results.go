@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// RunAside is what is known of a run besides what [Store.Run] reads.
+// RunAside holds what [Store.Run] does not read of a run.
 type RunAside struct {
 	Segment bench.Segment
 	// OutputRemovedAt is when its output was removed for its age; nil: it is kept.
@@ -36,7 +36,7 @@ func (s *Store) RunErrors(ctx context.Context, id bench.RunID, limit int) ([]ben
 	return found, wrap("reading the errors of run "+string(id), err)
 }
 
-// RunResult is what a run has measured for a test case of one artifact.
+// RunResult sums up a run's measurements of a test case of one artifact.
 type RunResult struct {
 	ID       int64
 	TestCase bench.TestCase
@@ -62,7 +62,7 @@ type MetricValues struct {
 	Median float64 `json:"median"`
 	Least  float64 `json:"least"`
 	Most   float64 `json:"most"`
-	// Values are those of the first iterations, at most 100, in their order.
+	// Values of the first iterations, at most 100, in their order.
 	Values []float64 `json:"values"`
 }
 

@@ -51,7 +51,7 @@ func TestMigrationsLeaveWhatTheVersionBeforeUses(t *testing.T) {
 	}
 }
 
-// column is what statements rely on.
+// column holds the properties that statements rely on.
 type column struct {
 	Type string
 	// Required means that an insert must name it.

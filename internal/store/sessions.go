@@ -14,7 +14,7 @@ import (
 type Session struct {
 	TestCase bench.TestCase
 	Metric   bench.Metric
-	// Surrounding is where it was measured.
+	// Surrounding in which it was measured.
 	bench.Surrounding
 	// Tag names the artifact, Place its number in the list that was asked for, from 0.
 	Tag       string
@@ -37,7 +37,7 @@ type PastSuspicion struct {
 	Tag      string
 	TestCase bench.TestCase
 	Metric   bench.Metric
-	// Score is that of the suspicion, Up whether the values had grown.
+	// Score of the suspicion; Up is set if the values had grown.
 	Score float64
 	Up    bool
 	// Change is the relative change in turns, P the p value of its pairs, and Reason that of the verdict.

@@ -8,7 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Sighting is what the record sees of a run and its collector.
+// Sighting describes a run and its collector as the record sees them.
 type Sighting struct {
 	Run bench.Run
 	// Registered reports that the collector was not registered again since the run began,

@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// pausedBySuite is who pauses a project because of its suite.
+// pausedBySuite names who pauses a project because of its suite.
 const pausedBySuite = "benchloom"
 
 // PauseForSuite pauses the project of a tracked request whose jobs have ended, if every

@@ -123,8 +123,7 @@ type Rotation struct {
 	SecretHash []byte
 	// Overlap is the time for which the former secret stays valid.
 	Overlap time.Duration
-	// Validity is that of the new secret; 0: as long as the former one had from its
-	// creation.
+	// Validity of the new secret; 0: as long as the former one had from its creation.
 	Validity time.Duration
 }
 

@@ -10,7 +10,7 @@ import (
 // Enforcement says whether a limit of benchmarks holds on this machine.
 type Enforcement struct {
 	Limit measure.Limit `json:"limit"`
-	// Purpose is what the limit does for the machine and its jobs.
+	// Purpose says what the limit does for the machine and its jobs.
 	Purpose  string `json:"purpose"`
 	Enforced bool   `json:"enforced"`
 	// Reason and Remedy are empty for a limit that holds.

@@ -17,7 +17,7 @@ const isolationOff = "off"
 const accountFile = "account"
 
 // lease reserves an account for each collector's benchmarks, and makes those that are missing. Without root there are none: all
-// processes are those of one user.
+// processes belong to one user.
 func (s *stack) lease(ctx context.Context) error {
 	if s.Isolation == isolationOff || os.Geteuid() != 0 || accounts.Switchable() != nil {
 		return nil //nolint:nilerr // the collectors say so

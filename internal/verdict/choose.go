@@ -14,7 +14,7 @@ type Candidate struct {
 	// Prospect says how much the test case looks like a change: before the first look the T of its suspicion, then the
 	// largest [Evidence.Prospect] of its series.
 	Prospect float64
-	// Cost is that of one pair, in the unit of the budget.
+	// Cost of one pair, in the unit of the budget.
 	Cost float64
 }
 

@@ -13,7 +13,7 @@ type Verdict struct {
 	Kind Kind `json:"kind"`
 	// Change is the Hodges-Lehmann estimate of the relative change, 0.02 meaning +2 %; 0 if it is undefined.
 	Change float64 `json:"change"`
-	// Interval is that of the relative change; nil if there is none. It lies within ±Delta (see [Within]) if and only if
+	// Interval of the relative change; nil if there is none. It lies within ±Delta (see [Within]) if and only if
 	// Kind is NoDifference.
 	Interval *stats.Interval `json:"interval,omitempty"`
 	// Pairs is the number of pairs with usable values, Disturbed that of those during which something else used the machine.

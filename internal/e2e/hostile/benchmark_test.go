@@ -36,7 +36,7 @@ type harm struct {
 	network bool
 	// more is added to the benchmark in the suite.
 	more string
-	// says is what the job's message or output shows, one of them; none: that it was refused.
+	// says lists texts, one of which the job's message or output must show; empty: the refusal.
 	says []string
 }
 
@@ -374,7 +374,7 @@ func (b *bed) try(t *testing.T, h harm) {
 	t.Logf("the attempt took %.1f s, the good job and the check %.1f s", tried.Sub(begin).Seconds(), time.Since(tried).Seconds())
 }
 
-// sharedFolders are those of the machine in which a benchmark might leave something.
+// sharedFolders lists the machine's folders in which a benchmark might leave something.
 var sharedFolders = []string{
 	"/", "/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock", "/run/user/*", "/var/crash", "/var/lock", "/home/*", "/opt", "/srv", "/mnt",
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// victim is what the collectors of the service are doing, each as long as its file is held:
-// a build, and a command with a secret in its environment.
+// victim is the work of the service's collectors, each as long as its file is held: a build,
+// and a command with a secret in its environment.
 type victim struct {
 	service
 	build, command          apiclient.Run

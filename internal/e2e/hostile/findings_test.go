@@ -14,7 +14,7 @@ import (
 
 // finding is something that broke a running service.
 type finding struct {
-	// number is that of the group it was found in, with a letter.
+	// number of the group it was found in, with a letter.
 	number, what string
 	// tests are functions of this package, which try it on a running stack, and further ones
 	// as package.Function of another directory.

@@ -28,7 +28,7 @@ import (
 //go:embed testdata/foreign.js
 var foreignScript string
 
-// sight is what a foreign page could see.
+// sight records something that a foreign page could see.
 type sight struct {
 	How, URL, Text string
 	Status         int
@@ -43,7 +43,7 @@ type write struct {
 	Form   map[string]string `json:"form,omitempty"`
 }
 
-// prey is what foreign pages try to read and to change.
+// prey lists the targets of foreign pages, to read and to change.
 type prey struct {
 	// listeners are all ports of the stack.
 	listeners []listener
@@ -323,7 +323,7 @@ func (p prey) running(t *testing.T) bool {
 	return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// changeable is what a foreign page might have changed.
+// changeable describes the state that a foreign page might have changed.
 func (s service) changeable(t *testing.T, p prey) string {
 	t.Helper()
 	requests, err := s.API.Requests(t.Context(), apiclient.RequestQuery{})

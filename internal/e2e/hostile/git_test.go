@@ -43,7 +43,7 @@ func newSpy() (*spy, error) {
 
 func (s *spy) remove() error { return os.RemoveAll(filepath.Dir(s.bin)) }
 
-// environ is what the processes of the shared stack get.
+// environ returns the environment of the shared stack's processes.
 func (s *spy) environ() []string {
 	return []string{
 		"PATH=" + s.bin + string(os.PathListSeparator) + os.Getenv("PATH"),

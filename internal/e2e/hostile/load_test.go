@@ -17,8 +17,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// plantedIterations is how many an artifact of the loaded record has, as if it had been
-// stored before results were bounded. All pairs of two artifacts would be 800 MB.
+// plantedIterations is the number of iterations of an artifact of the loaded record, as if it
+// had been stored before results were bounded. All pairs of two artifacts would be 800 MB.
 const plantedIterations = 10_000
 
 // loaded is the stack of the tests that need a large record.

@@ -231,7 +231,7 @@ func flagOf(name string) *regexp.Regexp {
 	return regexp.MustCompile(`--` + name + `\x00([^\x00]+)\x00`)
 }
 
-// metricsAddresses are those of the processes' metrics, by their command lines.
+// metricsAddresses reads the addresses of the processes' metrics from their command lines.
 func (s service) metricsAddresses(t *testing.T) []string {
 	t.Helper()
 	var addresses []string
@@ -260,7 +260,7 @@ func (s service) socketsAreClosed(t *testing.T) {
 	}
 }
 
-// uiSocket is where Temporal's Web UI listens.
+// uiSocket returns the socket of Temporal's Web UI.
 func (s service) uiSocket(t *testing.T) string {
 	t.Helper()
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.Up.Processes["api"]))

@@ -40,7 +40,7 @@ func (s service) age(t *testing.T, requests []bench.RequestID, suites ...string)
 	}
 }
 
-// log is what the API shows of a run's output.
+// log returns a run's output as the API shows it.
 func (s service) log(t *testing.T, run bench.RunID) string {
 	t.Helper()
 	piece, err := s.API.RunLog(t.Context(), run, apiclient.LogQuery{})

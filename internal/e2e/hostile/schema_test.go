@@ -22,7 +22,7 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// program is what the oldest program that a schema suits does with it: it names the
+// program holds the statements of the oldest program that a schema suits: it names the
 // columns that it knows when it reads and writes. There is no binary of it here, so its
 // statements are made from the tables as they were.
 type program struct{ reads, writes map[string]string }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// paperWidth is that of A4 without its margins, 180 mm, in pixels of 1/96 inch.
+	// paperWidth is the width of A4 without its margins, 180 mm, in pixels of 1/96 inch.
 	paperWidth = 680
 	// mostSheets bounds what a typical page takes.
 	mostSheets = 6

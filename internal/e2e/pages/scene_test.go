@@ -15,8 +15,8 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// scene is where a story takes place: a service that others use as well. What a story makes
-// has names of its own.
+// scene is the service of a story, which others use as well. What a story makes has names of
+// its own.
 type scene struct {
 	service
 	hand hand

@@ -15,7 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// findings are what was seen during the flood.
+// findings collects observations of the flood.
 type findings struct {
 	ready, page []time.Duration
 	heartbeats  histogram

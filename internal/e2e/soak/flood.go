@@ -35,7 +35,7 @@ func kinds() []kind {
 	}
 }
 
-// flood is what runs against one API.
+// flood loads one API.
 type flood struct {
 	address, token string // host:port, and that of the administrator
 	calls          []atomic.Int64

@@ -167,7 +167,7 @@ func (o outcome) planted() (r row, found bool) {
 	return row{}, false
 }
 
-// confidence is that of the interval of a share.
+// confidence is the level of the interval of a share.
 const confidence = 0.95
 
 // clopperPearson returns the exact interval of a share (Clopper and Pearson, Biometrika 26, 1934): quantiles of beta

@@ -39,7 +39,7 @@ func trialID(slower int, loaded bool, n int) string {
 	return fmt.Sprintf("%s-%s-%02d", what, where, n+1)
 }
 
-// kind is what trials have in common.
+// kind groups trials by slowdown and load.
 type kind struct {
 	slower int
 	loaded bool

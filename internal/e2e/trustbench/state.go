@@ -20,7 +20,7 @@ type outcome struct {
 	Begun   time.Time `json:"begun"`
 	Seconds float64   `json:"seconds"`
 	Rows    []row     `json:"rows"`
-	// Sessions are those of the request's own jobs and of its looks.
+	// Sessions of the request's own jobs and of its looks.
 	Sessions []session `json:"sessions"`
 }
 
@@ -36,7 +36,7 @@ type row struct {
 	Reason    string       `json:"reason,omitempty"`
 }
 
-// session is what one run measured of one benchmark.
+// session sums up one run's measurements of one benchmark.
 type session struct {
 	Run        string  `json:"run"`
 	Benchmark  string  `json:"benchmark"`

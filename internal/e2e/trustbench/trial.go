@@ -17,7 +17,7 @@ import (
 
 const project = "trust"
 
-// pollEvery is how often a request is looked at while it runs: rarely, since that needs CPU time.
+// pollEvery is the interval at which a running request is read: long, since reading needs CPU time.
 const pollEvery = 500 * time.Millisecond
 
 // bed is the service, with a project on it, in which trials run.

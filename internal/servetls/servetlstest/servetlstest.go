@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Files are those of a certificate. It is its own authority.
+// Files of a certificate, which is its own authority.
 type Files struct{ Cert, Key string }
 
 // New writes a certificate for a name and loopback addresses into a directory.

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/suspect"
 )
 
-// history is what the simulation remembers of a series beside its values.
+// history is the simulation's memory of a series beside its values.
 type history struct {
 	levels  [window]float64 // Hodges-Lehmann estimates of the sessions' logarithms, as a ring
 	centers [longest]center // of the levels up to each of the newest commits but the last, as a ring

@@ -20,7 +20,7 @@ type Noise struct {
 	draw func(Random) float64
 	// exponentiate makes a value e^x instead of 1 + x.
 	exponentiate bool
-	// correlation is that of neighbouring values of a session.
+	// correlation of neighbouring values of a session.
 	correlation float64
 	// offset (κ) is the standard deviation of what all values of a session share.
 	offset float64
@@ -28,7 +28,7 @@ type Noise struct {
 	side float64
 	// modes is the distance of the two values between which each side of a session chooses; it remains in turns, too.
 	modes float64
-	// drift is how far the machine moves during two sessions; it then moves back during the next two.
+	// drift of the machine during two sessions; it then moves back during the next two.
 	drift float64
 	// canaries is set when runs of one thing in turns with itself have shown what side is. Otherwise the rule has to
 	// assume a value.

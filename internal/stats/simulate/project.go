@@ -44,7 +44,7 @@ const (
 	sessionSize = 5
 	// window is the number of sessions that are kept of a series: the newest, and as many before as detection reads.
 	window = 81
-	// spreads is how much more or less a series may vary than is typical of its metric.
+	// spreads is the factor by which a series may vary more or less than is typical of its metric.
 	spreads = 2
 	// every primaryShare-th test case is of a primary benchmark.
 	primaryShare = 4

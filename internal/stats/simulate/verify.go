@@ -94,7 +94,7 @@ func choose(rows []*row, pairs, budget int) {
 	}
 }
 
-// measurement is what one series of pairs serves: all metrics of a test case at two commits.
+// measurement identifies a series of pairs, which serves all metrics of a test case at two commits.
 type measurement struct{ testCase, baseline int }
 
 func (s suspicion) measurement() measurement { return measurement{s.series.testCase, s.baseline} }

@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Task is what the task of a job carries to a collector, besides the job's key.
+// Task is the content of a job's task, besides the job's key.
 type Task struct {
 	Dispatch  bench.Dispatch
 	TaskQueue string

@@ -49,7 +49,7 @@ func fillDisk(t Targets) (string, error) { return t.fill(".", 1) }
 // fillTemp writes several, each of which it lets pass.
 func fillTemp(t Targets) (string, error) { return t.fill(os.Getenv("TMPDIR"), 8) }
 
-// plantedName is that of the file which it leaves where others might find it.
+// plantedName is the name of a file left where others might find it.
 const plantedName = "planted-by-a-benchmark"
 
 // leaveBehind leaves a file in every folder that all users share. The machine must not have them afterwards.

@@ -196,7 +196,7 @@ func children(_ Targets) (string, error) {
 	return "", errors.New("10000 children are left")
 }
 
-// bomb is what all processes of a fork bomb share.
+// bomb counts for all processes of a fork bomb, which share it.
 type bomb struct{ forks, refused atomic.Uint32 }
 
 // forkBomb makes processes that make processes, for as long as they live.

@@ -24,14 +24,14 @@ import (
 	"time"
 )
 
-// Targets is what the attacker knows.
+// Targets describes the machine and the service to the attacker.
 type Targets struct {
 	// State is the state directory of the service, Slots the directories of collectors in it.
 	State string
 	Slots []string
 	// Needle begins every planted secret; no file of the attacker's holds it in one piece.
 	Needle []string
-	// Processes are those of the service.
+	// Processes of the service.
 	Processes []int
 	// VictimFile is a file in the work directory of another slot.
 	VictimFile string
@@ -39,7 +39,7 @@ type Targets struct {
 	// change.
 	Artifact string
 	Suite    string `json:"-"`
-	// Socket is that of Postgres, UISocket that of Temporal's Web UI; the rest are addresses as HOST:PORT.
+	// Socket of Postgres, UISocket of Temporal's Web UI; the rest are addresses as HOST:PORT.
 	Socket, UISocket, API, Temporal, UI string
 	Metrics                             []string
 	Namespace, TaskQueue                string

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long an attack waits for an answer.
+// patience bounds an attack's wait for an answer.
 const patience = 3 * time.Second
 
 func dial(network, address string) (net.Conn, error) {
