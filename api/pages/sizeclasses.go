@@ -9,9 +9,9 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/diagnose"
-	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
+// sizeClassAPI answers the pages of size classes.
 type sizeClassAPI interface {
 	Shapes(ctx context.Context, project string) (apiclient.ShapeList, error)
 	Shape(ctx context.Context, ref, project string) (diagnose.ShapeExplanation, error)
@@ -145,10 +145,10 @@ func drawn(e diagnose.ShapeExplanation) sizeClassView {
 	return shown
 }
 
-// sampleClass is the look of a sample: what it says about its class.
+// sampleClass returns the style of a sample, which shows what it says about its class.
 func sampleClass(s diagnose.SizeSample, c diagnose.ClassHistory) string {
 	switch {
-	case s.Outcome != sizeclass.Succeeded:
+	case !s.Succeeded():
 		return "bad"
 	case c.AcceptableSeconds > 0 && s.Seconds > c.AcceptableSeconds:
 		return "warning"

@@ -52,6 +52,9 @@ type SizeSample struct {
 	CPUSeconds float64           `json:"cpu_seconds,omitempty" doc:"Absent: not known."`
 }
 
+// Succeeded reports whether the attempt succeeded.
+func (s SizeSample) Succeeded() bool { return s.Outcome == sizeclass.Succeeded }
+
 // OutstandingProbe is a probe that has not ended.
 type OutstandingProbe struct {
 	Attempt   string          `json:"attempt" doc:"The job, or the run, that it is made for."`

@@ -1,5 +1,6 @@
 // Package inturns judges two artifacts that are measured in turns on this machine, look by look, and says what is still to
-// be measured. It has no effects, and must not know how values are measured or how verdicts are shown.
+// be measured. It is pure: of jobrun it uses only the types of looks and results. It must not know how values are measured
+// or how verdicts are shown.
 package inturns
 
 import (
