@@ -84,7 +84,7 @@ func (a *Activities) WatchCommits(ctx context.Context, in protocol.WatchInput) (
 		return l.failed(ctx, err)
 	}
 	l.source = source
-	if l.history, err = source.Look(ctx, l.query()); err != nil {
+	if l.history, err = source.Read(ctx, l.query()); err != nil {
 		if ctx.Err() != nil {
 			return l.result, err
 		}

@@ -334,7 +334,7 @@ type hanging struct{ begun chan struct{} }
 
 func (h hanging) Open(bench.CommitSource) (commits.Source, error) { return h, nil }
 
-func (h hanging) Look(ctx context.Context, _ commits.Query) (commits.History, error) {
+func (h hanging) Read(ctx context.Context, _ commits.Query) (commits.History, error) {
 	close(h.begun)
 	<-ctx.Done()
 	return commits.History{}, context.Cause(ctx)

@@ -300,7 +300,7 @@ func historiesOf(sessions []store.Session, line []string, baseline string) []his
 		h := history{testCase: first.TestCase, metric: first.Metric, Surrounding: first.Surrounding, sessions: sessions[:end:end]}
 		sessions = sessions[end:]
 		before := slices.IndexFunc(h.sessions, func(s store.Session) bool { return s.Tag == baseline })
-		if before < 0 || h.own().Place != len(line)-1 || !verdict.Deciding(string(h.metric)) {
+		if before < 0 || h.own().Index != len(line)-1 || !verdict.Deciding(string(h.metric)) {
 			continue
 		}
 		h.baseline = h.sessions[before]

@@ -15,18 +15,18 @@ import (
 
 // Source provides commits. It is safe for concurrent use.
 type Source interface {
-	// Look fetches new commits and reads the branch and the tags. Its errors
+	// Read fetches new commits and reads the branch and the tags. Its errors
 	// are for people: they name the repository, the reason and the remedy. They
 	// wrap the context's error only when the caller's context has ended.
-	Look(ctx context.Context, q Query) (History, error)
+	Read(ctx context.Context, q Query) (History, error)
 	// OnBranch reports which of the commits are in the first-parent history of
-	// head, as returned by an earlier Look.
+	// head, as returned by an earlier Read.
 	OnBranch(ctx context.Context, head string, shas []string) (map[string]bool, error)
 }
 
-// Query selects the commits and tags that a look reads.
+// Query selects the commits and tags to read.
 type Query struct {
-	// Known is the branch's head at the previous look; empty for the first.
+	// Known is the branch's head at the previous reading; empty for the first.
 	Known string
 	// Most and Since limit the number and age of listed commits that are
 	// reachable from Known, or of all commits if Known is empty. The head is
@@ -37,7 +37,7 @@ type Query struct {
 	Releases string
 }
 
-// History is the result of a look.
+// History is the result of a reading.
 type History struct {
 	// Head is the branch's newest commit; empty if the repository is empty.
 	Head string

@@ -40,8 +40,8 @@ func newGit(s bench.CommitSource, o Opener) *git {
 	return g
 }
 
-// Look implements [Source].
-func (g *git) Look(ctx context.Context, q Query) (History, error) {
+// Read implements [Source].
+func (g *git) Read(ctx context.Context, q Query) (History, error) {
 	var h History
 	err := g.bounded(ctx, func(ctx context.Context) error {
 		dir, head, err := g.open(ctx)

@@ -241,7 +241,7 @@ func TestARepositoryThatCannotBeReadSaysWhy(t *testing.T) {
 		"does it exist, and may the orchestrator's user":                                                 {Git: "http://127.0.0.1:1/repo"},
 		"repository git://127.0.0.1:1/repo: it cannot be read: git: unable":                              {Git: "git://127.0.0.1:1/repo"},
 	} {
-		_, err := source(t, config).Look(t.Context(), all)
+		_, err := source(t, config).Read(t.Context(), all)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 	}
@@ -258,7 +258,7 @@ func TestARepositoryThatVanishesAndComesBack(t *testing.T) {
 		s := source(t, config)
 		look(t, s, all)
 		require.NoError(t, os.Rename(r.dir, r.dir+".away"))
-		_, err := s.Look(t.Context(), all)
+		_, err := s.Read(t.Context(), all)
 		require.ErrorContains(t, err, "repository "+config.Git)
 		require.NoError(t, os.Rename(r.dir+".away", r.dir))
 		require.Equal(t, one, look(t, s, all).Head)
@@ -359,7 +359,7 @@ func TestAServerThatHangsIsGivenUp(t *testing.T) {
 		}
 		require.NoError(t, os.Remove(pids))
 	}
-	_, err := open(500*time.Millisecond).Look(t.Context(), all)
+	_, err := open(500*time.Millisecond).Read(t.Context(), all)
 	require.EqualError(t, err, "repository ssh://example.org/repo did not answer within 500ms; is its server slow or away?")
 	require.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's time is not up")
 	dead()
@@ -375,7 +375,7 @@ func TestAServerThatHangsIsGivenUp(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}()
-	_, err = open(time.Minute).Look(ctx, all)
+	_, err = open(time.Minute).Read(ctx, all)
 	require.ErrorIs(t, err, why)
 	dead()
 }
@@ -390,7 +390,7 @@ func TestGitSeesNoSecrets(t *testing.T) {
 		"PATH=" + os.Getenv("PATH"), "GIT_SSH_COMMAND=" + ssh, "DATABASE_URL=postgres://secret", "BENCHLOOM_TOKEN=secret", "GIT_DIR=/elsewhere",
 	}}.Open(bench.CommitSource{Git: "git@example.org:repo"})
 	require.NoError(t, err)
-	_, err = s.Look(t.Context(), all)
+	_, err = s.Read(t.Context(), all)
 	require.ErrorContains(t, err, "it cannot be read")
 	text, err := os.ReadFile(seen)
 	require.NoError(t, err)

@@ -78,7 +78,7 @@ var all = commits.Query{Most: 1000, Releases: "v*"}
 
 func look(t *testing.T, s commits.Source, q commits.Query) commits.History {
 	t.Helper()
-	h, err := s.Look(t.Context(), q)
+	h, err := s.Read(t.Context(), q)
 	require.NoError(t, err)
 	return h
 }

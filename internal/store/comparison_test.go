@@ -231,7 +231,7 @@ func TestSessionsAreTheHistoryOfASeries(t *testing.T) {
 		if s.Metric == bench.WallTime && s.TestCase == testCase("gin") {
 			require.Equal(t, []any{"c1", bench.Segment(""), small.SizeClass, "zen4"}, []any{s.Collector, s.Segment, s.SizeClass, s.HardwareID})
 			require.Equal(t, measuredAt, s.At)
-			require.Equal(t, line[s.Place], s.Tag)
+			require.Equal(t, line[s.Index], s.Tag)
 			values = append(values, s.Values)
 		}
 	}

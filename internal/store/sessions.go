@@ -16,9 +16,9 @@ type Session struct {
 	Metric   bench.Metric
 	// Surrounding in which it was measured.
 	bench.Surrounding
-	// Tag names the artifact, Place its number in the list that was asked for, from 0.
+	// Tag names the artifact, Index is its position in the list that was asked for, from 0.
 	Tag       string
-	Place     int
+	Index     int
 	Run       bench.RunID
 	Collector string
 	// Segment describes the kernel and the settings of the machine: only sessions whose
@@ -75,23 +75,23 @@ func (s *Store) Sessions(ctx context.Context, project string, target bench.Targe
 	}
 	type artifact struct {
 		ID    int64
-		Place int
+		Index int
 	}
 	// Passed as constants: only then does the planner restrict latest_result to them.
 	line, err := all[artifact](ctx, s.pool, `
-		select a.id, (t.place - 1)::int as place from unnest($2::text[]) with ordinality as t (tag, place)
-		join artifact a on a.project = $1 and a.tag = t.tag order by t.place`, project, tags)
-	if err != nil || len(line) == 0 || line[len(line)-1].Place != len(tags)-1 {
+		select a.id, (t.index - 1)::int as index from unnest($2::text[]) with ordinality as t (tag, index)
+		join artifact a on a.project = $1 and a.tag = t.tag order by t.index`, project, tags)
+	if err != nil || len(line) == 0 || line[len(line)-1].Index != len(tags)-1 {
 		return nil, wrap("looking up the artifacts of a history", err)
 	}
 	var ids []int64
-	var places []int
+	var indexes []int
 	for _, a := range line {
-		ids, places = append(ids, a.ID), append(places, a.Place)
+		ids, indexes = append(ids, a.ID), append(indexes, a.Index)
 	}
 	sessions, err := all[Session](ctx, s.pool, `
 		with line as (
-			select id, place from unnest(@artifacts::bigint[], @places::int[]) as t (id, place)
+			select id, index from unnest(@artifacts::bigint[], @indexes::int[]) as t (id, index)
 		), result as materialized (
 			-- A window rather than a join with its own: that would be quadratic where the planner expects few.
 			select id, artifact_id, test_case_id, run_id, size_class, hardware_id, co_located from (
@@ -108,7 +108,7 @@ func (s *Store) Sessions(ctx context.Context, project string, target bench.Targe
 			join pstat_series se on se.id = p.series_id and se.metric <> all(@explaining::text[])
 			group by c.result_id, p.series_id
 		)
-		select `+testCaseDocument+` as test_case, se.metric, r.size_class, r.hardware_id, r.co_located, a.tag, line.place,
+		select `+testCaseDocument+` as test_case, se.metric, r.size_class, r.hardware_id, r.co_located, a.tag, line.index,
 			n.id as run, n.collector, n.segment, v.at, v.values, v.disturbed
 		from session v
 		join result r on r.id = v.result_id
@@ -117,9 +117,9 @@ func (s *Store) Sessions(ctx context.Context, project string, target bench.Targe
 		join job_run n on n.id = r.run_id
 		join test_case tc on tc.id = r.test_case_id and tc.target = @target
 		join pstat_series se on se.id = v.series_id
-		order by tc.id, se.metric, r.size_class, r.hardware_id, r.co_located, line.place`,
+		order by tc.id, se.metric, r.size_class, r.hardware_id, r.co_located, line.index`,
 		pgx.NamedArgs{
-			"artifacts": ids, "places": places, "own": ids[len(ids)-1], "target": string(target), "explaining": explaining(),
+			"artifacts": ids, "indexes": indexes, "own": ids[len(ids)-1], "target": string(target), "explaining": explaining(),
 		})
 	return sessions, wrap("reading the history of project "+project, err)
 }
