@@ -13,8 +13,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Watcher manages the Schedules that look at projects' commits. The reconciliation
-// repeats the first two calls when they fail.
+// Watcher manages the Schedules that look at projects' commits. Handlers call it under no
+// lock; it is never nil. The reconciliation repeats the first two calls when they fail.
 type Watcher interface {
 	WatchProject(ctx context.Context, project string, every time.Duration) error
 	UnwatchProject(ctx context.Context, project string) error

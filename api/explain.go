@@ -10,7 +10,8 @@ import (
 	"github.com/benchloom/benchloom/internal/diagnose/inspect"
 )
 
-// Inspector explains the state of requests and jobs; an *inspect.Inspector is one.
+// Inspector explains the state of requests and jobs; an *inspect.Inspector is one. Handlers
+// call it under no lock, from many goroutines at once; it is never nil.
 type Inspector interface {
 	Job(ctx context.Context, j bench.Job) (diagnose.JobExplanation, error)
 	Request(ctx context.Context, r bench.Request) (inspect.RequestExplanation, error)

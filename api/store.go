@@ -7,7 +7,8 @@ import (
 )
 
 // Store is the record as used by all handlers together; a *store.Store is one. Each group
-// of handlers sees only its own part.
+// of handlers sees only its own part, an interface whose name ends in Record. Handlers call
+// all of them under no lock, from many goroutines at once; none is ever nil.
 type Store interface {
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
@@ -38,9 +39,10 @@ type Store interface {
 	WorkRecord
 }
 
-// Starter calls the workflows of all handlers together; a *starter.Starter is one. The
-// record is written before each call; unless a method says otherwise, the reconciliation
-// repeats failed calls.
+// Starter calls the workflows of all handlers together; a *starter.Starter is one. Its parts
+// have names that end in Workflows, but for [Watcher]. Handlers call them under no lock, from
+// many goroutines at once; none is ever nil. The record is written before each call; unless a
+// method says otherwise, the reconciliation repeats failed calls.
 type Starter interface {
 	RequestWorkflows
 	OperationWorkflows

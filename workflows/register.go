@@ -6,7 +6,8 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// Registry registers workflows: a worker, a test environment or a replayer.
+// Registry registers workflows: a worker, a test environment or a replayer. [Register] calls
+// it before anything runs.
 type Registry interface {
 	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
 }

@@ -26,7 +26,8 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Workflows signals, starts and cancels workflows; a *starter.Starter is one. A workflow
+// Workflows signals, starts and cancels workflows; a *starter.Starter is one. Activities call
+// it after the record was written, under no lock, many at once; it is never nil. A workflow
 // that has ended is no error.
 type Workflows interface {
 	// QueueChanged wakes the project's Queue workflow, and starts it unless it runs.
@@ -39,7 +40,9 @@ type Workflows interface {
 	Watches
 }
 
-// Suites loads suites by their content hash.
+// Suites loads suites by their content hash; a *suitecache.Cache is one. Activities call it
+// under no lock, many at once, and must not change a suite, which others use as well. It is
+// never nil.
 type Suites interface {
 	Suite(ctx context.Context, hash string) (*suite.Suite, error)
 }
@@ -70,7 +73,8 @@ type Activities struct {
 	Scope tally.Scope
 }
 
-// Registry registers activities; a worker is one.
+// Registry registers activities; a worker is one. [Activities.Register] calls it before the
+// worker starts.
 type Registry interface {
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Revisions finds revisions; a *revision.Repositories is one.
+// Revisions finds revisions; a *revision.Repositories is one. Activities call it under no
+// lock, many at once, and it may take minutes. Nil: no artifacts are built.
 type Revisions interface {
 	Resolve(ctx context.Context, repository, tag string) (revision.Revision, error)
 }

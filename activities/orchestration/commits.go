@@ -20,6 +20,7 @@ import (
 )
 
 // Watches creates and removes the Schedules that look at commits; a *starter.Starter is one.
+// The reconciliation calls it under no lock; it is never nil.
 type Watches interface {
 	// WatchProject creates a project's Schedule, or changes its pause.
 	WatchProject(ctx context.Context, project string, every time.Duration) error
@@ -36,7 +37,8 @@ type Watching struct {
 	Now func() time.Time
 }
 
-// Sources opens the commit sources that projects name.
+// Sources opens the commit sources that projects name. WatchCommits calls it under no lock,
+// for several projects at once; it is never nil.
 type Sources interface {
 	Open(s bench.CommitSource) (commits.Source, error)
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Repairs lets the reconciliation look at and repair workflows; a *starter.Starter is one.
+// Repairs lets the reconciliation look at and repair workflows; a *starter.Starter is one. It
+// is called under no lock, for several workflows at once, and is never nil.
 type Repairs interface {
 	// Running lists the workflow IDs that Temporal's lists show as running. The lists
 	// may lag.

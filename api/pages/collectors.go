@@ -14,6 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/cli"
 )
 
+// collectorAPI answers the pages of collectors, and acts on them.
 type collectorAPI interface {
 	CollectorsWithUse(ctx context.Context) ([]apiclient.Collector, error)
 	Collector(ctx context.Context, name string) (apiclient.Collector, error)

@@ -11,6 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
+// jobAPI answers the pages of jobs and runs, and retries jobs.
 type jobAPI interface {
 	Job(ctx context.Context, key bench.JobKey) (apiclient.JobDetail, error)
 	ExplainJob(ctx context.Context, key bench.JobKey) (diagnose.JobExplanation, error)

@@ -8,6 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
+// queueAPI answers the pages of queues, and pauses and resumes projects.
 type queueAPI interface {
 	Queue(ctx context.Context, project string) (apiclient.Queue, error)
 	Shares(ctx context.Context, by, name string) (apiclient.Shares, error)

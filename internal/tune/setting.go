@@ -13,7 +13,8 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// Setting is one value that the kernel shows as a file.
+// Setting is one value that the kernel shows as a file. A [Tuner] calls its methods from one
+// goroutine, and Write only while it has locked the settings; it is never nil.
 type Setting interface {
 	// Path is relative to the root of the file system.
 	Path() string

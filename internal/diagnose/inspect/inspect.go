@@ -28,8 +28,9 @@ type Inspector struct {
 	Log          *slog.Logger
 }
 
-// Record holds the facts; a *store.Store is one. Each method reads separately, without
-// a lock, so facts may be of different moments.
+// Record holds the facts; a *store.Store is one. An [Inspector] calls it, and with it its
+// parts, under no lock and from many goroutines at once; none is ever nil. Each method reads
+// separately, so facts may be of different moments.
 type Record interface {
 	Requests
 	Jobs
@@ -96,7 +97,8 @@ type Sizes interface {
 	LastOfShape(ctx context.Context, project string, shape bench.Shape) (store.Sizing, error)
 }
 
-// Workflows describes and repairs workflows; a *starter.Starter is one.
+// Workflows describes and repairs workflows; a *starter.Starter is one. An [Inspector] calls
+// it under no lock, from many goroutines at once; it is never nil.
 type Workflows interface {
 	// Explain describes a workflow. One that does not exist is a state, not an error;
 	// an error means that Temporal did not answer.

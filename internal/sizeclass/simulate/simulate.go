@@ -15,7 +15,8 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
-// Random is a source of random numbers.
+// Random is a source of random numbers; a *rand.Rand is one. A simulation calls it from one
+// goroutine.
 type Random interface {
 	Float64() float64     // uniform in [0, 1)
 	NormFloat64() float64 // normal, mean 0, standard deviation 1
@@ -39,7 +40,8 @@ type Attempt struct {
 	Background bool
 }
 
-// Chooser makes the decisions for a model's runs: the analyzer, or a baseline.
+// Chooser makes the decisions for a model's runs: the analyzer, or a baseline. A simulation
+// calls it for one run after another, from one goroutine; it is never nil.
 type Chooser interface {
 	// Run makes the attempts of one run, advancing the machine's time.
 	Run(number int, m *Machine) []Attempt
