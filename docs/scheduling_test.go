@@ -48,25 +48,36 @@ func TestEachRequirementIsShownByATest(t *testing.T) {
 	require.Empty(t, shown, "no such requirement")
 }
 
-// testsOf are the names of all tests below a directory.
+// testsOf lists the names of all tests below a directory.
 func testsOf(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9_]+)\(`)
 	names := make(map[string]bool)
+	for _, path := range filesBelow(t, root, "_test.go") {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			names[string(m[1])] = true
+		}
+	}
+	return names
+}
+
+// filesBelow lists the files below a directory whose names end in a suffix. It leaves out
+// test data, what was built, and hidden directories.
+func filesBelow(t *testing.T, root, suffix string) []string {
+	t.Helper()
+	var files []string
 	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "bin" || d.Name() == ".git" || d.Name() == "testdata"):
+		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "testdata"):
 			return filepath.SkipDir
-		case !strings.HasSuffix(path, "_test.go"):
-			return nil
+		case !d.IsDir() && strings.HasSuffix(path, suffix):
+			files = append(files, path)
 		}
-		text, err := os.ReadFile(path)
-		for _, m := range declared.FindAllSubmatch(text, -1) {
-			names[string(m[1])] = true
-		}
-		return err
+		return nil
 	}))
-	return names
+	return files
 }
