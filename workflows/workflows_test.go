@@ -311,7 +311,7 @@ func TestCancelledRequestCancelsItsRows(t *testing.T) {
 }
 
 // A long request continues as new with nothing but its name.
-func TestLongRequestContinuesAsNew(t *testing.T) {
+func TestARequestWithALongHistoryContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.AdHoc}), nil)

@@ -213,7 +213,7 @@ func (b *bundle) count(sql string) int {
 }
 
 // What is told of a shape is as much of its command as people need.
-func TestLongCommandsAreShortened(t *testing.T) {
+func TestCommandsAreShortened(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`, 1, 2)
 	key := b.submit("./sort", strings.Repeat("ü", 100_000))
