@@ -28,9 +28,9 @@ func newCollectorRedeliver() *cobra.Command {
 	var f redeliverFlags
 	cmd := &cobra.Command{
 		Use:   "redeliver [FILE...]",
-		Short: "Deliver results again that the API had refused",
-		Long: `Delivers blocks of results that a collector has set aside in its spool because the
-API refused them, and says what came of each: accepted; superseded, because there are
+		Short: "Redeliver results that the API refused",
+		Long: `Redelivers blocks of results that a collector has set aside in its spool because the
+API refused them, and prints the outcome of each: accepted; superseded, because there are
 results already; or refused again, with the reason. A refused block stays. The
 collector may run meanwhile. Run it on the collector's machine, as its user.
 

@@ -66,7 +66,7 @@ func newResultsCheck() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "check PROJECT",
-		Short: "Compare what pages read with the results",
+		Short: "Check packed results against stored ones",
 		Long: `Compares the packed results of a project, which pages and comparisons read, with the
 rows that they are derived from, and prints what differs; then it exits with 1.
 Artifacts that have changed since they were packed are read from their rows until they

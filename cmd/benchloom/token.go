@@ -87,8 +87,8 @@ func newTokenRotate() *cobra.Command {
 	var overlap time.Duration
 	cmd := answering(&cobra.Command{
 		Use:   "rotate TOKEN-ID",
-		Short: "Give a token another secret and print it",
-		Long: `Gives a token another secret and prints it, once. Account, role, project and ID stay.
+		Short: "Replace a token's secret and print the new one",
+		Long: `Replaces a token's secret and prints the new one, once. Account, role, project and ID stay.
 The former secret is refused at once, or after --overlap. The new secret is valid for
 as long as the former one was, unless --expires says otherwise.`,
 		Example: `  benchloom token rotate t7k2m4q9xt2 --overlap 24h`,

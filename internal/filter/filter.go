@@ -1,6 +1,6 @@
 // Package filter narrows lists by words.
 //
-// It must not know what is listed, or what hiding something means.
+// It must not know what is listed, or why.
 package filter
 
 import (

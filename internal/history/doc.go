@@ -1,5 +1,5 @@
-// Package history arranges the histories of series: which of them come first, which share a chart, and what several of them
-// tell together. It gives no verdicts; the order in which it shows series says where to look first.
+// Package history arranges the histories of series: which of them come first, which share a chart, and how several are
+// summed up in one line. It gives no verdicts; the order in which it shows series says where to look first.
 //
 // The package must not know how values are stored, drawn or shown.
 package history

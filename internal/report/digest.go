@@ -17,9 +17,9 @@ const (
 	digestVersion = "1"
 	wholeBytes    = 6
 	digestTables  = 3
-	// leastChecksums and mostChecksums bound those of one table, of which there is one for each row in between. With 128, three
-	// in a thousand digests miss that a given row changed, and where five of 5,000 rows did, less than one other is taken for
-	// changed; that anything changed shows in the whole.
+	// leastChecksums and mostChecksums bound the checksums of one table; in between, there is one for each row. With 128, three
+	// in a thousand digests miss the change of a given row. If five of 5,000 rows have changed, less than one other is taken
+	// for changed on average. The hash of all rows shows that anything has changed.
 	leastChecksums = 8
 	mostChecksums  = 128
 )
