@@ -29,7 +29,8 @@ type export struct {
 	Format  string   `query:"format" enum:"benchfmt,csv,json" default:"benchfmt"`
 }
 
-// rowWriter writes collections in one format.
+// rowWriter writes collections in one format. An answer calls it from one goroutine, end
+// once and last, unless the reading has failed.
 type rowWriter interface {
 	row(r bench.ExportedCollection) error
 	end() error

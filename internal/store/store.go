@@ -96,7 +96,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// querier runs a statement. The pool and transactions implement it.
+// querier runs a statement, in a transaction under the locks that it holds. The pool and
+// transactions implement it.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row

@@ -4,7 +4,8 @@ import (
 	"math"
 )
 
-// Random is a source of random numbers.
+// Random is a source of random numbers; a *rand.Rand is one. A simulated project calls
+// it from one goroutine; it is never nil.
 type Random interface {
 	Float64() float64     // uniform in [0, 1)
 	NormFloat64() float64 // normal, mean 0, standard deviation 1
