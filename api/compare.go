@@ -247,6 +247,9 @@ func (s *resultHandlers) encode(ctx context.Context, in *compare, shown results.
 	if err := s.sides(ctx, in, &c); err != nil {
 		return nil, err
 	}
+	if handOver(ctx, &c) {
+		return &written{ContentType: "application/json", Body: []byte(handedOver)}, nil
+	}
 	var out bytes.Buffer
 	if err := json.NewEncoder(&out).Encode(c); err != nil {
 		return nil, fmt.Errorf("encoding the comparison: %w", err)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -39,7 +40,7 @@ type readHistory struct {
 	From    string            `query:"from" doc:"Tag of the first artifact. With to alone, the history ends there; with neither, at the newest."`
 	To      string            `query:"to" doc:"Tag of the last artifact. With from alone, the history begins there."`
 	Limit   int               `query:"limit" minimum:"1" maximum:"20000" default:"200" doc:"Artifacts, unless both ends are named."`
-	Metric  string            `query:"metric" doc:"Metric of the series, or unit of their metrics; absent: the one that most series have."`
+	Metric  string            `query:"metric" doc:"Metric of the series with its line, or unit of their metrics; absent: the unit that most series have."`
 	Words   string            `query:"q" maxLength:"400" doc:"Words that must all fit: parts of names, key:value, and -word for what must not."`
 	Split   string            `query:"split" enum:"benchmark,line,profile,scenario,backend,target" default:"benchmark" doc:"Parameter by which charts are split."`
 	Line    string            `query:"line" enum:"series,all,benchmark,line,profile,scenario,backend,target" default:"series" doc:"What makes a line; of several series, it is their geometric mean."`
@@ -47,7 +48,11 @@ type readHistory struct {
 	Lines   int               `query:"lines" minimum:"1" maximum:"1000" default:"5" doc:"Lines of a chart."`
 	One     bool              `query:"one" doc:"Only the chart that is named."`
 	Chart   string            `query:"chart" doc:"Name of the chart, with one=true."`
-	Runs    bool              `query:"runs" doc:"Name the run that measured each point."`
+	Runs    bool              `query:"runs" doc:"Name the run that measured each point, of the newest 1,000 artifacts."`
+	Columns int               `query:"columns" minimum:"0" maximum:"10000" doc:"Width of a drawing in pixels: of the points of a line that share a column, only the first, the lowest, the highest and the last are answered, and the newest two. 0: all are."`
+	X       string            `query:"x" enum:"commit,date" default:"commit" doc:"What the drawing has along x, with columns: artifacts one after another, or by date."`
+	Band    history.Band      `query:"band" enum:"none,quartile,minmax" default:"none" doc:"What the drawing has around lines, with columns: its ends are answered as well."`
+	Bare    bool              `query:"bare" doc:"Leave out what is known of artifacts besides tag, date and releases."`
 	Format  string            `query:"format" enum:"json,csv" default:"json"`
 }
 
@@ -61,6 +66,7 @@ func (s *historyHandlers) read(ctx context.Context, in *readHistory) (*written, 
 	read, err := results.ReadHistory(ctx, s.record, s.suites, results.HistoryQuery{
 		Project: in.Project, Type: in.Type, From: in.From, To: in.To, Limit: in.Limit, Metric: in.Metric, Words: in.Words,
 		Arrangement: history.Arrangement{Split: in.Split, Line: in.Line, Charts: in.Charts, Lines: in.Lines}, Chart: in.Chart, OneChart: in.One,
+		Columns: in.Columns, ByDate: in.X == "date", Band: in.Band, Runs: in.Runs, Bare: in.Bare,
 	})
 	switch {
 	case errors.Is(err, results.ErrNoSuchArtifact):
@@ -74,6 +80,9 @@ func (s *historyHandlers) read(ctx context.Context, in *readHistory) (*written, 
 	if in.Format == "csv" {
 		return &written{ContentType: "text/csv; charset=utf-8", Body: historyCSV(out)}, nil
 	}
+	if handOver(ctx, &out) {
+		return &written{ContentType: "application/json", Body: []byte(handedOver)}, nil
+	}
 	body, err := json.Marshal(out)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the history: %w", err)
@@ -85,7 +94,7 @@ func (s *historyHandlers) read(ctx context.Context, in *readHistory) (*written, 
 func historyOf(h results.History, in *readHistory) apiclient.History {
 	out := apiclient.History{
 		Project: in.Project, Type: h.Type, Artifacts: []apiclient.HistoryArtifact{}, Total: h.Total, Earlier: h.Earlier, Later: h.Later,
-		OuterFrom: h.OuterFrom, OuterTo: h.OuterTo, Narrowed: h.Narrowed, Metrics: []apiclient.HistoryMetric{}, Metric: h.Metric,
+		OuterFrom: h.OuterFrom, OuterTo: h.OuterTo, Narrowed: strings.Join(h.Narrowed, "; "), Metrics: []apiclient.HistoryMetric{}, Metric: h.Metric,
 		Series: h.Series, Charts: []apiclient.HistoryChart{}, Left: h.Left, Places: []apiclient.HistoryPlace{},
 	}
 	for _, a := range h.Artifacts {
@@ -103,37 +112,39 @@ func historyOf(h results.History, in *readHistory) apiclient.History {
 	for _, c := range h.Charts {
 		chart := apiclient.HistoryChart{Name: c.Name, Left: c.Left, Lines: make([]apiclient.HistoryLine, len(c.Lines))}
 		for i, l := range c.Lines {
-			chart.Lines[i] = historyLine(l, h.Places, in.Runs)
+			chart.Lines[i] = historyLine(l, in)
 		}
 		out.Charts = append(out.Charts, chart)
 	}
 	return out
 }
 
-func historyLine(l results.HistoryLine, places []history.Place, runs bool) apiclient.HistoryLine {
+func historyLine(l results.HistoryLine, in *readHistory) apiclient.HistoryLine {
+	n := len(l.Points)
 	out := apiclient.HistoryLine{
 		Name: l.Name, TestCase: l.TestCase, Metric: l.Metric, Relative: l.Relative, Series: l.Series, Shift: l.Shift,
-		At: make([]int, len(l.Points)), Values: make([]float64, len(l.Points)), N: make([]int, len(l.Points)),
+		At: make([]int, n), Values: make([]float64, n), N: make([]int, n), Gaps: l.Gaps,
+	}
+	if in.Columns > 0 {
+		out.Points = l.Count
 	}
 	if !l.Relative {
 		out.Unit = results.Unit(l.Metric)
+		out.Low, out.High, out.Min, out.Max = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+		out.Places = make([]int, n)
 	}
 	for i, p := range l.Points {
 		out.At[i], out.Values[i], out.N[i] = p.At, p.Value, p.N
 		if l.Relative {
 			continue
 		}
-		out.Low, out.High = append(out.Low, p.Low), append(out.High, p.High)
-		out.Min, out.Max = append(out.Min, p.Min), append(out.Max, p.Max)
-		out.Places = append(out.Places, p.Place)
-		if runs {
+		out.Low[i], out.High[i], out.Min[i], out.Max[i], out.Places[i] = p.Low, p.High, p.Min, p.Max, p.Place
+		if in.Runs {
 			out.Runs = append(out.Runs, p.Run)
 		}
-		if i > 0 && p.Place != l.Points[i-1].Place {
-			if reason := places[p.Place].Change(places[l.Points[i-1].Place]); reason != "" {
-				out.Breaks = append(out.Breaks, apiclient.HistoryBreak{At: p.At, Reason: reason})
-			}
-		}
+	}
+	for _, b := range l.Breaks {
+		out.Breaks = append(out.Breaks, apiclient.HistoryBreak{At: b.At, Reason: b.Reason})
 	}
 	for _, f := range l.Failures {
 		out.Failures = append(out.Failures, apiclient.HistoryFailure{At: f.At, Reason: f.Reason})

@@ -18,7 +18,8 @@ import (
 func (s *base) servePages() error {
 	shown, err := pages.New(pages.Config{
 		API: func(token string) (pages.API, error) {
-			return apiclient.New("http://localhost", token, &http.Client{Transport: within{s}})
+			client, err := apiclient.New("http://localhost", token, &http.Client{Transport: within{s}})
+			return ownClient{client}, err
 		},
 		Now: s.Now, Log: s.Log, Random: s.Random, Stopping: stopping,
 	})
@@ -30,6 +31,45 @@ func (s *base) servePages() error {
 		s.mux.HandleFunc(pattern, asOneCall(page))
 	}
 	return nil
+}
+
+// ownClient is the client of the pages. What has very many numbers is handed over instead of being encoded and
+// read again, which would take longer than all else.
+type ownClient struct{ *apiclient.Client }
+
+func (c ownClient) History(ctx context.Context, project string, q apiclient.HistoryQuery) (apiclient.History, error) {
+	return take(ctx, func(ctx context.Context) (apiclient.History, error) { return c.Client.History(ctx, project, q) })
+}
+
+func (c ownClient) Compare(ctx context.Context, q apiclient.CompareQuery) (apiclient.Comparison, error) {
+	return take(ctx, func(ctx context.Context) (apiclient.Comparison, error) { return c.Client.Compare(ctx, q) })
+}
+
+type takerKey struct{}
+
+// taker is who called a handler of this process, and takes its answer as it is.
+type taker[T any] struct{ taken *T }
+
+// take makes a call, and takes the answer that is handed over.
+func take[T any](ctx context.Context, call func(ctx context.Context) (T, error)) (T, error) {
+	var t taker[T]
+	answered, err := call(context.WithValue(ctx, takerKey{}, &t))
+	if t.taken != nil {
+		answered = *t.taken
+	}
+	return answered, err
+}
+
+// handedOver is the body of an answer that was handed over.
+const handedOver = "{}"
+
+// handOver reports whether the caller takes an answer as it is; then it need not be encoded, and belongs to the caller.
+func handOver[T any](ctx context.Context, answer *T) bool {
+	t, there := ctx.Value(takerKey{}).(*taker[T])
+	if there {
+		t.taken = answer
+	}
+	return there
 }
 
 // within carries calls of pages to the handlers of this process, without a connection.

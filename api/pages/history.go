@@ -3,11 +3,9 @@ package pages
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"math"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -112,6 +110,9 @@ type historyLine struct {
 	Notes   []string
 }
 
+// Count is the number of its points, of which only those may be here that the drawing shows.
+func (l historyLine) Count() int { return cmp.Or(l.Points, len(l.At)) }
+
 // historyValues are the values of a chart, the newest first.
 type historyValues struct {
 	Chart string
@@ -173,6 +174,13 @@ func (h *historyView) choice(name string) string {
 	return ""
 }
 
+// drawn asks only for what a drawing of a size shows.
+func (h *historyView) drawn(q apiclient.HistoryQuery, size chart.Chart) apiclient.HistoryQuery {
+	plot := size.Plot()
+	q.Columns, q.X, q.Band, q.Bare = plot.Right-plot.Left, h.choice(xParameter), h.choice(bandParameter), true
+	return q
+}
+
 // history shows the histories of a project's series.
 func (p *Pages) history(v *visit) (*view, error) {
 	project := v.PathValue("project")
@@ -182,9 +190,14 @@ func (p *Pages) history(v *visit) (*view, error) {
 	}
 	open, opened := v.get(openParameter), v.URL.Query().Has(openParameter)
 	if opened {
-		q.OneChart, q.Chart, q.Runs = true, open, true
+		q.OneChart, q.Chart = true, open
 	}
-	if out.History, err = v.api.History(v.Context(), project, q); err != nil {
+	asked := out.drawn(q, chart.Chart{})
+	if opened { // with all values
+		asked = q
+		asked.Runs = true
+	}
+	if out.History, err = v.api.History(v.Context(), project, asked); err != nil {
 		return nil, err
 	}
 	shown := &view{template: "history", Title: "History of " + project, Crumbs: []link{projectLink(project)}, Content: &out}
@@ -389,9 +402,12 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 	for _, b := range l.Breaks {
 		reasons[b.At] = b.Reason
 	}
-	failed := make(map[int]bool)
+	failed, gaps := make(map[int]bool), make(map[int]bool)
 	for _, f := range l.Failures {
 		failed[f.At] = true
+	}
+	for _, at := range l.Gaps {
+		gaps[at] = true
 	}
 	low, high := l.Low, l.High
 	if h.choice(bandParameter) == "minmax" {
@@ -400,7 +416,8 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 	var widths []float64
 	base, last := 0.0, -1
 	for i, at := range l.At {
-		if last >= 0 && at > last+1 { // a gap stays one
+		// A gap stays one; without the points that the drawing does not show, each that shows is named.
+		if last >= 0 && (gaps[at] || l.Points == 0 && at > last+1) {
 			out.Points = append(out.Points, chart.Point{X: h.x(last + 1), Y: math.NaN(), Low: math.NaN(), High: math.NaN()})
 		}
 		last = at
@@ -535,64 +552,4 @@ func (h *historyView) values(c apiclient.HistoryChart) *historyValues {
 		out.Rows = append(out.Rows, row)
 	}
 	return out
-}
-
-// chartPicture answers with one chart as a document of its own.
-func (p *Pages) chartPicture(w http.ResponseWriter, r *http.Request) {
-	p.answerChart(w, r, "image/svg+xml; charset=utf-8", func(h *historyView) ([]byte, error) {
-		drawn, _ := h.draw(0, h.History.Charts[0])
-		drawn.Width, drawn.Height = 2*chart.DefaultWidth, 2*chart.DefaultHeight
-		var err error
-		drawn.StyleSheet, err = p.assets.path("benchloom.css")
-		return []byte(drawn.SVG()), err
-	})
-}
-
-// chartValues answers with the values of one chart, as the API does: browsers have a cookie
-// for pages, which the API does not take.
-func (p *Pages) chartValues(w http.ResponseWriter, r *http.Request) {
-	p.answerChart(w, r, "application/json", func(h *historyView) ([]byte, error) { return json.Marshal(h.History) })
-}
-
-// answerChart answers with one chart in another form than that of a page.
-func (p *Pages) answerChart(w http.ResponseWriter, r *http.Request, contentType string, write func(h *historyView) ([]byte, error)) {
-	v, err := p.visit(r, append(slices.Clone(historyParameters), chartParameter))
-	if err == nil {
-		err = v.checkParameters()
-	}
-	var h historyView
-	if err == nil {
-		h, err = readChart(v)
-	}
-	var body []byte
-	if err == nil {
-		body, err = write(&h)
-	}
-	if err != nil {
-		p.fail(w, v, err)
-		return
-	}
-	protect(w.Header())
-	w.Header().Set("Content-Type", contentType)
-	_, _ = w.Write(body) // fails only if the client is gone
-}
-
-// readChart reads the one chart that the address asks for.
-func readChart(v *visit) (historyView, error) {
-	out, q, err := readHistory(v)
-	if err != nil {
-		return out, err
-	}
-	project := v.PathValue("project")
-	q.OneChart, q.Chart = true, v.get(chartParameter)
-	if out.History, err = v.api.History(v.Context(), project, q); err != nil {
-		return out, err
-	}
-	if len(out.History.Charts) == 0 {
-		return out, &apiclient.Problem{
-			Type: apiclient.ProblemPrefix + "not-found", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
-			Detail: fmt.Sprintf("the history of project %s has no chart %.80q; its page lists the charts", project, q.Chart),
-		}
-	}
-	return out, nil
 }

@@ -77,6 +77,8 @@ type HistoryLine struct {
 	Series   []string        `json:"series" doc:"The series that it is made of."`
 	Shift    float64         `json:"shift" doc:"Distance of the newest values from those before them, in units of their scatter. It says where to look first, and is no verdict."`
 	At       []int           `json:"at" doc:"Numbers of artifacts, ascending."`
+	Points   int             `json:"points,omitempty" doc:"With columns: the number of all points."`
+	Gaps     []int           `json:"gaps,omitempty" doc:"With columns: numbers of artifacts before which a drawing shows that others have no value."`
 	Values   []float64       `json:"values" doc:"What comparisons use: the median, the mean or an extreme, as the suite says."`
 	// Low to Runs are those of points of one series.
 	Low      []float64        `json:"low,omitempty" doc:"Lower quartiles."`
@@ -85,7 +87,7 @@ type HistoryLine struct {
 	Max      []float64        `json:"max,omitempty"`
 	N        []int            `json:"n" doc:"Numbers of values; of a geometric mean, of series."`
 	Places   []int            `json:"places,omitempty" doc:"Numbers of places."`
-	Runs     []bench.RunID    `json:"runs,omitempty" doc:"With runs=true."`
+	Runs     []bench.RunID    `json:"runs,omitempty" doc:"With runs=true; empty for artifacts before the newest 1,000."`
 	Breaks   []HistoryBreak   `json:"breaks,omitempty" doc:"Where values do not compare with those before."`
 	Failures []HistoryFailure `json:"failures,omitempty"`
 	Changes  []HistoryChange  `json:"changes,omitempty" doc:"Confirmed changes, as their verdicts are stored."`
@@ -123,7 +125,13 @@ type HistoryQuery struct {
 	OneChart bool
 	// Limit, Charts and Lines bound artifacts, charts and the lines of each; 0: as many as the API answers.
 	Limit, Charts, Lines int
-	Runs                 bool
+	// Columns is the width of a drawing in pixels, X what it has along x, and Band what around lines: only the points that it
+	// shows are answered. 0: all are.
+	Columns int
+	X, Band string
+	// Runs asks for the runs that measured the points, Bare leaves out what is known of artifacts besides tag, date and
+	// releases.
+	Runs, Bare bool
 }
 
 // Values returns the query as parameters of the address.
@@ -131,6 +139,7 @@ func (q HistoryQuery) Values() url.Values {
 	out := url.Values{}
 	for name, value := range map[string]string{
 		"type": string(q.Type), "from": q.From, "to": q.To, "metric": q.Metric, "q": q.Words, "split": q.Split, "line": q.Line,
+		"x": q.X, "band": q.Band,
 	} {
 		if value != "" {
 			out.Set(name, value)
@@ -140,13 +149,15 @@ func (q HistoryQuery) Values() url.Values {
 		out.Set("chart", q.Chart)
 		out.Set("one", "true")
 	}
-	for name, n := range map[string]int{"limit": q.Limit, "charts": q.Charts, "lines": q.Lines} {
+	for name, n := range map[string]int{"limit": q.Limit, "charts": q.Charts, "lines": q.Lines, "columns": q.Columns} {
 		if n > 0 {
 			out.Set(name, strconv.Itoa(n))
 		}
 	}
-	if q.Runs {
-		out.Set("runs", "true")
+	for name, set := range map[string]bool{"runs": q.Runs, "bare": q.Bare} {
+		if set {
+			out.Set(name, "true")
+		}
 	}
 	return out
 }

@@ -92,7 +92,7 @@ func Shift(points []Point, places []Place) float64 {
 	points = points[from:]
 	values := make([]float64, len(points))
 	for i, p := range points {
-		values[i] = p.Value
+		values[i] = p.Value / 4 // exact, and no difference overflows
 	}
 	recent := min(RecentPoints, len(values)-fewestEarlier)
 	if recent < 1 {

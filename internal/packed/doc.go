@@ -89,6 +89,11 @@ func (r *reader) fail(format string, args ...any) {
 }
 
 func (r *reader) uvarint() uint64 {
+	if len(r.rest) > 0 && r.rest[0] < 0x80 { // as most are
+		v := r.rest[0]
+		r.rest = r.rest[1:]
+		return uint64(v)
+	}
 	v, n := binary.Uvarint(r.rest)
 	if n <= 0 || n > 1 && r.rest[n-1] == 0 {
 		r.fail("a number is cut off or too long")
@@ -138,13 +143,18 @@ func (r *reader) head() {
 		r.fail("its version is %d", v[0])
 	}
 	r.origins = make([]Origin, r.count(4))
-	known := make(map[Origin]bool, len(r.origins))
+	var known map[Origin]bool // most strips have one origin, and need none
+	if len(r.origins) > 1 {
+		known = make(map[Origin]bool, len(r.origins))
+	}
 	for i := range r.origins {
 		o := Origin{Kind: bench.JobKind(r.text()), Segment: bench.Segment(r.text()), Suite: r.text(), DisturbedBy: r.text()}
 		if known[o] {
 			r.fail("an origin is there twice")
 		}
-		known[o], r.origins[i] = true, o
+		if r.origins[i] = o; known != nil {
+			known[o] = true
+		}
 	}
 }
 

@@ -50,7 +50,9 @@ func Summarize(values []float64) Summary {
 		nan := math.NaN()
 		return Summary{nan, nan, nan, nan, nan, nan}
 	}
-	up := slices.Sorted(slices.Values(values))
+	var few [16]float64 // most have no more, and need no memory
+	up := append(few[:0], values...)
+	slices.Sort(up)
 	mean := 0.0
 	for _, v := range up {
 		mean += v / float64(len(up)) // summed first, large values would overflow
@@ -149,45 +151,60 @@ const maxValues = 1 << 31
 
 // UnpackStrip decodes a strip. Errors wrap [ErrCorrupt].
 func UnpackStrip(b []byte) (Strip, error) {
-	r := reader{rest: b}
-	r.head()
-	strip := make(Strip, r.count(13))
-	if len(strip) > MaxPoints {
-		r.fail("%d points are too many", len(strip))
-		strip = nil
-	}
-	before := int64(0)
-	for i := range strip {
-		p := &strip[i]
-		p.Artifact = r.id(before)
-		before = p.Artifact
-		n, disturbed := r.uvarint(), r.uvarint()
-		if n < 1 || n > maxValues || disturbed > n {
-			r.fail("artifact %d has %d values, of which %d are disturbed", p.Artifact, n, disturbed)
-			break
-		}
-		p.N, p.Disturbed = int(n), int(disturbed)
-		p.Origin = r.origin()
-		shape := r.bytes(1)[0]
-		if shape > spread {
-			r.fail("artifact %d has an unknown shape", p.Artifact)
-			break
-		}
-		var floats [6]float64
-		for j := range floats {
-			if j < floatsOf(shape) {
-				floats[j] = r.float()
-			} else {
-				floats[j] = floats[0]
-			}
-		}
-		p.Summary = Summary{floats[0], floats[1], floats[2], floats[3], floats[4], floats[5]}
-		if shape != p.shape() {
-			r.fail("artifact %d has another shape than its values", p.Artifact)
-		}
-	}
-	if err := r.end(); err != nil {
-		return nil, fmt.Errorf("reading a strip: %w", err)
+	strip, err := AppendStrip(nil, b)
+	if err != nil {
+		return nil, err
 	}
 	return strip, nil
+}
+
+// AppendStrip decodes a strip behind other points, so that who reads many strips uses the
+// same memory again. Errors wrap [ErrCorrupt]; with one, the other points are returned.
+func AppendStrip(to Strip, b []byte) (Strip, error) {
+	r := reader{rest: b}
+	r.head()
+	n := r.count(13)
+	if n > MaxPoints {
+		r.fail("%d points are too many", n)
+		n = 0
+	}
+	strip := slices.Grow(to, n)[:len(to)+n]
+	points := strip[len(to):]
+	before := int64(0)
+	for i := range points {
+		p := &points[i]
+		r.point(p, before)
+		if r.err != nil {
+			break
+		}
+		before = p.Artifact
+	}
+	if err := r.end(); err != nil {
+		return to, fmt.Errorf("reading a strip: %w", err)
+	}
+	return strip, nil
+}
+
+// point reads a point of an artifact after another one.
+func (r *reader) point(p *Point, before int64) {
+	p.Artifact = r.id(before)
+	n, disturbed := r.uvarint(), r.uvarint()
+	if n < 1 || n > maxValues || disturbed > n {
+		r.fail("artifact %d has %d values, of which %d are disturbed", p.Artifact, n, disturbed)
+		return
+	}
+	p.N, p.Disturbed = int(n), int(disturbed)
+	p.Origin = r.origin()
+	shape := r.bytes(1)[0]
+	if shape == alike {
+		v := r.float()
+		p.Summary = Summary{v, v, v, v, v, v}
+		return
+	}
+	b := r.bytes(6 * 8)
+	at := func(i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:])) }
+	p.Summary = Summary{at(0), at(1), at(2), at(3), at(4), at(5)}
+	if shape != p.shape() {
+		r.fail("artifact %d has another shape than its values, or an unknown one", p.Artifact)
+	}
 }

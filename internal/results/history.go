@@ -5,17 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/filter"
 	"github.com/benchloom/benchloom/internal/history"
 	"github.com/benchloom/benchloom/internal/store"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // HistoryRecord reads histories; *store.Store implements it. It is called under no lock, and calls are independent.
@@ -23,12 +20,12 @@ type HistoryRecord interface {
 	Project(ctx context.Context, name string) (store.Project, error)
 	HistoryArtifacts(ctx context.Context, project string, of bench.RequestType, most int) ([]store.HistoryArtifact, error)
 	HistoryDetails(ctx context.Context, project string, of bench.RequestType, tags []string) ([]store.HistoryDetail, error)
-	HistoryReleases(ctx context.Context, project string, from, to time.Time) ([]store.HistoryRelease, error)
-	HistorySeriesOf(ctx context.Context, project string) ([]store.HistorySeries, error)
-	HistoryPoints(ctx context.Context, artifacts, series []int64) ([]store.HistoryPoint, error)
-	HistoryRuns(ctx context.Context, runs []bench.RunID) ([]store.HistoryRun, error)
-	HistoryFailures(ctx context.Context, artifacts, testCases []int64, most int) ([]store.HistoryFailure, error)
-	HistoryChanges(ctx context.Context, artifacts []int64) ([]store.HistoryChange, error)
+	HistoryReleases(ctx context.Context, project string, from, to time.Time, commits []string, most int) (releases []store.HistoryRelease, left int, err error)
+	SeriesOf(ctx context.Context, project string, most int) (series []store.Series, left int, err error)
+	Histories(ctx context.Context, artifacts, series []int64, each func(of []store.History) error) error
+	HistoryRuns(ctx context.Context, artifacts, series []int64) ([]store.HistoryRun, error)
+	HistoryFailures(ctx context.Context, artifacts, testCases []int64, most int) (failures []store.HistoryFailure, left int, err error)
+	HistoryChanges(ctx context.Context, artifacts []int64, metric bench.Metric, most int) (changes []store.HistoryChange, left int, err error)
 }
 
 // Bounds of histories.
@@ -39,8 +36,12 @@ const (
 	maxHistory = 20_000
 	// maxHistoryPoints bounds the points that are in memory at once: some 100 bytes each.
 	maxHistoryPoints = 600_000
-	// maxHistoryFailures bounds the failures that are marked.
-	maxHistoryFailures = 20_000
+	// maxHistoryMarks bounds the failures, the confirmed changes and the releases that are marked, each.
+	maxHistoryMarks = 20_000
+	// maxHistorySeries bounds the series of a project of which those with the largest shift are found.
+	maxHistorySeries = 100_000
+	// maxHistoryRuns bounds the artifacts whose runs are named.
+	maxHistoryRuns = 1000
 )
 
 // Errors of histories that name what is not there.
@@ -60,7 +61,7 @@ type HistoryQuery struct {
 	// From and To are the first and the last artifact; empty: as many as Limit before To, after From, or up to the newest.
 	From, To string
 	Limit    int
-	// Metric is that of all series, or the unit of their lines; empty: the one that most series have.
+	// Metric is that of all series, with or without its line; empty: the unit that most series have.
 	Metric string
 	// Words narrow the series, see package filter.
 	Words string
@@ -69,6 +70,13 @@ type HistoryQuery struct {
 	// Chart is the name of the only chart that is asked for, if OneChart is set.
 	Chart    string
 	OneChart bool
+	// Columns is the width in pixels of a drawing, of which only the points are wanted that it shows; 0: all are.
+	// ByDate is set if it has the artifacts along x by their dates, and Band is what it draws around lines.
+	Columns int
+	ByDate  bool
+	Band    history.Band
+	// Runs asks for the runs that measured the points, Bare leaves out what is known of artifacts besides tag and date.
+	Runs, Bare bool
 }
 
 // HistoryKeys are the keys of key:value in the words of a history.
@@ -82,8 +90,8 @@ type History struct {
 	// ends of one twice as long; empty: there is none.
 	Total                              int
 	Earlier, Later, OuterFrom, OuterTo string
-	// Narrowed says what was left out because it is too much at once; empty: nothing was.
-	Narrowed string
+	// Narrowed says what was left out because it is too much at once.
+	Narrowed []string
 	Metrics  []HistoryMetric
 	Metric   bench.Metric
 	// Series counts those that were found, Left the charts that are not among Charts.
@@ -119,14 +127,16 @@ type HistoryChart struct {
 // HistoryLine is one line: a series, or the geometric mean of several.
 type HistoryLine struct {
 	Name string
-	// Series are the names of those that it is made of; TestCase and Metric are set if it is one.
+	// Series are the names of those that it is made of; TestCase is set if it is one.
 	Series   []string
 	TestCase *bench.TestCase
 	Metric   bench.Metric
 	// Relative is set if values are relative to the start of the line.
 	Relative bool
 	Shift    float64
-	Points   []history.Point
+	// Cut holds its points, or those that a drawing shows, and Count is the number of all.
+	history.Cut
+	Count    int
 	Failures []HistoryFailure
 	Changes  []HistoryChange
 }
@@ -158,7 +168,7 @@ func ReadHistory(ctx context.Context, record HistoryRecord, suites Suites, q His
 		}
 		r.facts = loaded
 	}
-	for _, step := range []func(context.Context) error{r.part, r.choose, r.describe, r.arrange, r.mark} {
+	for _, step := range []func(context.Context) error{r.part, r.choose, r.describe, r.arrange, r.nameRuns, r.mark} {
 		if err := step(ctx); err != nil {
 			return History{}, err
 		}
@@ -176,11 +186,18 @@ type historyReading struct {
 	ids []int64
 	at  map[int64]int
 	// found are the series that fit, in the order of series.
-	found  []store.HistorySeries
+	found  []store.Series
 	series []history.Series
 	// changes are by test case and metric.
 	changes map[caseMetric][]store.HistoryChange
 	places  map[history.Place]int
+	// compared says where points do not compare.
+	compared history.Changes
+	// drawing is that of the part, drawn the lines of one series, and odd the artifacts for which a series has a value that is
+	// not finite, both by the place of the series.
+	drawing history.Drawing
+	drawn   map[int]drawnLine
+	odd     map[int][]int
 	// lines leads from the test cases of lines to the lines.
 	lines map[int64][]*HistoryLine
 }
@@ -278,285 +295,11 @@ func (r *historyReading) number() {
 	}
 }
 
-// choose finds the series with the metric and the words that were asked for.
-func (r *historyReading) choose(ctx context.Context) error {
-	all, err := r.record.HistorySeriesOf(ctx, r.query.Project)
-	if err != nil {
-		return err
+// narrow says what is left out, of something that has more; 0: nothing is.
+func (r *historyReading) narrow(left int, format string, args ...any) {
+	if left > 0 {
+		r.out.Narrowed = append(r.out.Narrowed, fmt.Sprintf(format, args...))
 	}
-	r.countMetrics(all)
-	if r.out.Metric, err = r.metric(); err != nil {
-		return err
-	}
-	changes, err := r.record.HistoryChanges(ctx, r.ids)
-	if err != nil {
-		return err
-	}
-	r.changes = make(map[caseMetric][]store.HistoryChange)
-	for _, c := range changes {
-		k := caseMetric{c.TestCaseID, c.Metric}
-		r.changes[k] = append(r.changes[k], c)
-	}
-	words := filter.Read(r.query.Words, HistoryKeys)
-	for _, s := range all {
-		one := history.Series{TestCase: s.TestCase, Metric: s.Metric}
-		if !s.Metric.Matches(string(r.out.Metric)) || !r.fits(words, s, one) || r.query.OneChart && one.Parameter(r.query.Split) != r.query.Chart {
-			continue
-		}
-		r.found, r.series = append(r.found, s), append(r.series, one)
-	}
-	r.out.Series = len(r.found)
-	return nil
-}
-
-// countMetrics lists the metrics of all series; metrics of lines are one by their unit. Those that only explain others come
-// last.
-func (r *historyReading) countMetrics(all []store.HistorySeries) {
-	counts := make(map[bench.Metric]int)
-	for _, s := range all {
-		_, unit := s.Metric.Split()
-		counts[unit]++
-	}
-	for m, n := range counts {
-		r.out.Metrics = append(r.out.Metrics, HistoryMetric{m, n})
-	}
-	explains := func(m bench.Metric) int { return map[bool]int{true: 1}[m.Explains()] }
-	slices.SortFunc(r.out.Metrics, func(a, b HistoryMetric) int {
-		return cmp.Or(explains(a.Metric)-explains(b.Metric), strings.Compare(string(a.Metric), string(b.Metric)))
-	})
-}
-
-// metric returns the metric that was asked for, or the one that decides in most series.
-func (r *historyReading) metric() (bench.Metric, error) {
-	if r.query.Metric == "" {
-		best := HistoryMetric{}
-		for _, m := range r.out.Metrics {
-			better := m.Series > best.Series || m.Series == best.Series && m.Metric == bench.WallTime
-			if best.Series == 0 || better && !m.Metric.Explains() {
-				best = m
-			}
-		}
-		return best.Metric, nil
-	}
-	names := make([]string, len(r.out.Metrics))
-	for i, m := range r.out.Metrics {
-		if m.Metric.Matches(r.query.Metric) {
-			return m.Metric, nil
-		}
-		names[i] = string(m.Metric)
-	}
-	has := "it has no series yet"
-	if len(names) > 0 {
-		has = "it has " + strings.Join(names, ", ")
-	}
-	return "", fmt.Errorf("%w as %q in project %s: %s", ErrNoSuchMetric, r.query.Metric, r.query.Project, has)
-}
-
-// fits reports whether a series has the words that were asked for.
-func (r *historyReading) fits(words filter.Filter, s store.HistorySeries, one history.Series) bool {
-	return words.Shows(func(key string) []string {
-		switch key {
-		case "metric":
-			_, unit := s.Metric.Split()
-			return []string{string(s.Metric), string(unit)}
-		case "category":
-			return []string{string(r.facts.Category(s.Benchmark))}
-		case "verdict":
-			var verdicts []string
-			for _, c := range r.changes[caseMetric{s.TestCaseID, s.Metric}] {
-				verdicts = append(verdicts, "changed", direction(s.Metric, c.Change))
-			}
-			return verdicts
-		}
-		return []string{one.Parameter(key)}
-	}, func() []string {
-		texts := []string{string(s.Metric), s.TestCase.String()}
-		for _, p := range history.Parameters {
-			texts = append(texts, one.Parameter(p))
-		}
-		return texts
-	})
-}
-
-// direction says what a change of a metric is.
-func direction(m bench.Metric, change float64) string {
-	if change > 0 == (m.Direction() == bench.HigherIsBetter) {
-		return "improvement"
-	}
-	return "regression"
-}
-
-// arrange puts the series with the largest shifts into charts, and reads their points.
-func (r *historyReading) arrange(ctx context.Context) error {
-	if len(r.found) == 0 || len(r.ids) == 0 {
-		return nil
-	}
-	r.places = make(map[history.Place]int)
-	newest := min(len(r.ids), history.RecentPoints+history.EarlierPoints, max(2, maxHistoryPoints/len(r.found)))
-	if err := r.read(ctx, len(r.ids)-newest, r.all()); err != nil {
-		return err
-	}
-	shifts := make([]float64, len(r.series))
-	for i, s := range r.series {
-		shifts[i] = history.Shift(s.Points, r.out.Places)
-	}
-	charts, left := r.query.Arrange(r.series, shifts)
-	r.out.Left = left
-	var shown []int
-	for _, c := range charts {
-		for _, l := range c.Lines {
-			shown = append(shown, l.Series...)
-		}
-	}
-	if most := max(2, maxHistoryPoints/len(shown)); most < len(r.ids) {
-		r.out.Narrowed = fmt.Sprintf("only the newest %d of %d artifacts are read, because these lines have %d series; narrow the series to see more", most, len(r.ids), len(shown))
-		first := len(r.out.Artifacts) - most
-		r.out.Earlier, r.out.Artifacts = r.out.Artifacts[first-1].HistoryArtifact.Tag, r.out.Artifacts[first:]
-		r.number()
-		newest = 0 // what was read has other numbers
-	}
-	if newest < len(r.ids) {
-		if err := r.read(ctx, 0, shown); err != nil {
-			return err
-		}
-	}
-	r.draw(charts)
-	return nil
-}
-
-func (r *historyReading) all() []int {
-	out := make([]int, len(r.found))
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
-// read reads the points of some series on the artifacts from a number on.
-func (r *historyReading) read(ctx context.Context, from int, some []int) error {
-	ids, of := make([]int64, len(some)), make(map[int64]int)
-	for i, s := range some {
-		ids[i], of[r.found[s].ID] = r.found[s].ID, s
-		r.series[s].Points = nil
-	}
-	points, err := r.record.HistoryPoints(ctx, r.ids[from:], ids)
-	if err != nil {
-		return err
-	}
-	var names []bench.RunID
-	seen := make(map[bench.RunID]store.HistoryRun)
-	for _, p := range points {
-		if _, there := seen[p.Run]; !there {
-			seen[p.Run], names = store.HistoryRun{}, append(names, p.Run)
-		}
-	}
-	runs, err := r.record.HistoryRuns(ctx, names)
-	if err != nil {
-		return err
-	}
-	for _, run := range runs {
-		seen[run.Run] = run
-	}
-	for _, p := range points {
-		s := &r.series[of[p.SeriesID]]
-		value := r.value(s.Metric, p)
-		if math.IsNaN(value) || math.IsInf(value, 0) {
-			continue
-		}
-		run := seen[p.Run]
-		s.Points = append(s.Points, history.Point{
-			At: r.at[p.ArtifactID], Value: value, Low: p.Low, High: p.High, Min: p.Min, Max: p.Max, N: p.N, Run: p.Run,
-			Place: r.place(history.Place{Surrounding: p.Surrounding, Segment: run.Segment, Suite: run.Suite}),
-		})
-	}
-	for _, s := range some {
-		slices.SortFunc(r.series[s].Points, func(a, b history.Point) int { return a.At - b.At })
-	}
-	return nil
-}
-
-// place numbers a place.
-func (r *historyReading) place(p history.Place) int {
-	n, there := r.places[p]
-	if !there {
-		n = len(r.out.Places)
-		r.places[p], r.out.Places = n, append(r.out.Places, p)
-	}
-	return n
-}
-
-// value returns what comparisons use of a point.
-func (r *historyReading) value(m bench.Metric, p store.HistoryPoint) float64 {
-	switch r.facts.Aggregation(m) {
-	case suite.AggregateMedian:
-		return p.Middle
-	case suite.AggregateMean:
-		return p.Mean
-	case suite.AggregateMax:
-		return p.Max
-	}
-	return p.Min
-}
-
-// draw makes the lines of charts.
-func (r *historyReading) draw(charts []history.Chart) {
-	r.lines = make(map[int64][]*HistoryLine)
-	for _, c := range charts {
-		chart := HistoryChart{Name: c.Name, Left: c.Left, Lines: make([]HistoryLine, len(c.Lines))}
-		for i, l := range c.Lines {
-			line := &chart.Lines[i]
-			line.Name, line.Shift, line.Metric = l.Name, l.Shift, r.out.Metric
-			var several []history.Series
-			for _, s := range l.Series {
-				one := r.series[s]
-				several, line.Series = append(several, one), append(line.Series, one.Name(nil))
-				r.lines[r.found[s].TestCaseID] = append(r.lines[r.found[s].TestCaseID], line)
-				for _, change := range r.changes[caseMetric{r.found[s].TestCaseID, one.Metric}] {
-					if at, there := r.at[change.ArtifactID]; there {
-						line.Changes = append(line.Changes, HistoryChange{At: at, Against: change.Against, Change: change.Change})
-					}
-				}
-			}
-			slices.SortFunc(line.Changes, func(a, b HistoryChange) int { return cmp.Or(a.At-b.At, strings.Compare(a.Against, b.Against)) })
-			if len(several) == 1 && r.query.Line != history.AllSeries {
-				line.TestCase, line.Metric, line.Points = &several[0].TestCase, several[0].Metric, several[0].Points
-				continue
-			}
-			line.Relative, line.Points = true, finite(history.Mean(several, r.out.Places))
-		}
-		r.out.Charts = append(r.out.Charts, chart)
-	}
-}
-
-// finite leaves out points that no answer can hold.
-func finite(points []history.Point) []history.Point {
-	return slices.DeleteFunc(points, func(p history.Point) bool { return math.IsNaN(p.Value) || math.IsInf(p.Value, 0) })
-}
-
-// mark adds why values are missing.
-func (r *historyReading) mark(ctx context.Context) error {
-	if len(r.lines) == 0 {
-		return nil
-	}
-	cases := make([]int64, 0, len(r.lines))
-	for id := range r.lines {
-		cases = append(cases, id)
-	}
-	failures, err := r.record.HistoryFailures(ctx, r.ids, cases, maxHistoryFailures)
-	if err != nil {
-		return err
-	}
-	for _, f := range failures {
-		for _, line := range r.lines[f.TestCaseID] {
-			line.Failures = append(line.Failures, HistoryFailure{At: r.at[f.ArtifactID], Reason: f.Reason})
-		}
-	}
-	for _, lines := range r.lines {
-		for _, line := range lines {
-			slices.SortFunc(line.Failures, func(a, b HistoryFailure) int { return cmp.Or(a.At-b.At, strings.Compare(a.Reason, b.Reason)) })
-		}
-	}
-	return nil
 }
 
 // describe adds what is known of the artifacts, and which of them were released.
@@ -568,25 +311,29 @@ func (r *historyReading) describe(ctx context.Context) error {
 	for i, a := range r.out.Artifacts {
 		tags[i] = a.HistoryArtifact.Tag
 	}
-	details, err := r.record.HistoryDetails(ctx, r.query.Project, r.out.Type, tags)
-	if err != nil {
-		return err
-	}
 	known := make(map[string]int)
 	for i, tag := range tags {
 		known[tag] = i
 	}
-	for _, d := range details {
-		r.out.Artifacts[known[d.Tag]].HistoryDetail = d
+	if !r.query.Bare {
+		details, err := r.record.HistoryDetails(ctx, r.query.Project, r.out.Type, tags)
+		if err != nil {
+			return err
+		}
+		for _, d := range details {
+			r.out.Artifacts[known[d.Tag]].HistoryDetail = d
+		}
 	}
 	if r.out.Type == bench.Release {
 		return nil // all of them are
 	}
 	first, last := r.out.Artifacts[0].At, r.out.Artifacts[len(tags)-1].At
-	releases, err := r.record.HistoryReleases(ctx, r.query.Project, first, last)
+	releases, left, err := r.record.HistoryReleases(ctx, r.query.Project, first, last, tags, maxHistoryMarks)
 	if err != nil {
 		return err
 	}
+	r.narrow(left, "the oldest %d of %d releases are not marked", left, left+len(releases))
+	slices.SortFunc(releases, func(a, b store.HistoryRelease) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Tag, b.Tag)) })
 	for _, release := range releases {
 		at, there := known[release.Commit]
 		if !there {

@@ -66,88 +66,37 @@ type HistoryRelease struct {
 	At     time.Time
 }
 
-// HistoryReleases lists the releases of a project between two times, as its repository and
-// the requests name them, by time.
-func (s *Store) HistoryReleases(ctx context.Context, project string, from, to time.Time) ([]HistoryRelease, error) {
-	list, err := all[HistoryRelease](ctx, s.reports, `
+// HistoryReleases lists the releases of a project between two times and those made of some
+// commits, as its repository and the requests name them: at most most, the newest first,
+// and how many are left out.
+func (s *Store) HistoryReleases(ctx context.Context, project string, from, to time.Time, commits []string, most int) (list []HistoryRelease, left int, err error) {
+	list, left, err = bounded[HistoryRelease](ctx, s.reports, `
 		select tag, max(commit) as commit, min(at) as at from (
-			select tag, sha as commit, tagged_at as at from release_tag where project = $1
+			select tag, sha as commit, tagged_at as at from release_tag where project = @project
 			union all
-			select tag, '', coalesce(commit_date, created_at) from benchmark_request where project = $1 and type = 'release' and tag is not null
+			select tag, '', coalesce(commit_date, created_at) from benchmark_request where project = @project and type = 'release' and tag is not null
 		) known
-		group by tag having min(at) between $2 and $3 or max(commit) <> '' order by at, tag`, project, from, to)
-	return list, wrap("listing the releases of project "+project, err)
+		group by tag having min(at) between @from and @to or max(commit) = any(@commits::text[])`, `at desc, tag`, most,
+		pgx.NamedArgs{"project": project, "from": from, "to": to, "commits": commits})
+	return list, left, wrap("listing the releases of project "+project, err)
 }
 
-// HistorySeries is a series of a project.
-type HistorySeries struct {
-	ID, TestCaseID int64
-	bench.TestCase
-	Metric bench.Metric
-}
-
-// HistorySeriesOf lists the series of a project, by test case and metric, without those of
-// commands.
-func (s *Store) HistorySeriesOf(ctx context.Context, project string) ([]HistorySeries, error) {
-	list, err := all[HistorySeries](ctx, s.reports, `
-		select se.id, tc.id as test_case_id, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, se.metric
-		from test_case tc join pstat_series se on se.test_case_id = tc.id
-		where tc.project = $1 and tc.benchmark <> $2
-		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, se.metric`, project, bench.CommandBenchmark)
-	return list, wrap("listing the series of project "+project, err)
-}
-
-// HistoryPoint sums up the values that a series has of one artifact.
-type HistoryPoint struct {
+// HistoryRun names the run that measured a series for an artifact.
+type HistoryRun struct {
 	SeriesID, ArtifactID int64
 	bench.Surrounding
 	Run bench.RunID
-	N   int
-	Min, Max, Mean,
-	Low, Middle, High float64 // the quartiles
 }
 
-// HistoryPoints reads the points of series on artifacts, in any order: of each artifact and
-// test case the latest result, in the surrounding that comparisons prefer, without what was
-// measured in turns. One statement reads them all, in a time linear in their values.
-func (s *Store) HistoryPoints(ctx context.Context, artifacts, series []int64) ([]HistoryPoint, error) {
-	list, err := all[HistoryPoint](ctx, s.reports, `
-		with asked as materialized (
-			select id, test_case_id from pstat_series where id = any(@series::bigint[])
-		), result as materialized (
-			-- The order is that of bench.Surrounding.Before.
-			select distinct on (r.artifact_id, r.test_case_id) r.id, r.artifact_id, r.run_id, r.size_class, r.hardware_id, r.co_located
-			from latest_result r
-			where r.artifact_id = any(@artifacts::bigint[]) and r.status = 'ok' and r.test_case_id = any(array(select test_case_id from asked))
-			order by r.artifact_id, r.test_case_id, r.co_located, r.size_class desc, r.hardware_id
-		), point as (
-			select c.result_id, p.series_id, count(*)::int as n, min(p.value) as min, max(p.value) as max, avg(p.value) as mean,
-				percentile_cont(array[0.25, 0.5, 0.75]) within group (order by p.value) as quartiles
-			from result r join collection c on c.result_id = r.id
-			join `+statistics+` p on p.collection_id = c.id
-			where p.series_id = any(@series::bigint[]) and p.value > '-infinity' and p.value < 'infinity'
-			group by c.result_id, p.series_id
-		)
-		select p.series_id, r.artifact_id, r.size_class, r.hardware_id, r.co_located, r.run_id as run, p.n, p.min, p.max, p.mean,
-			p.quartiles[1] as low, p.quartiles[2] as middle, p.quartiles[3] as high
-		from point p join result r on r.id = p.result_id`, pgx.NamedArgs{"artifacts": artifacts, "series": series})
-	return list, wrap("reading the points of a history", err)
-}
-
-// HistoryRun tells under which settings and with which suite a run measured.
-type HistoryRun struct {
-	Run     bench.RunID
-	Segment bench.Segment
-	// Suite is the content hash of the suite; empty: it had none.
-	Suite string
-}
-
-// HistoryRuns describes runs, in any order.
-func (s *Store) HistoryRuns(ctx context.Context, runs []bench.RunID) ([]HistoryRun, error) {
+// HistoryRuns names the runs behind the points of histories, in any order.
+func (s *Store) HistoryRuns(ctx context.Context, artifacts, series []int64) ([]HistoryRun, error) {
 	list, err := all[HistoryRun](ctx, s.reports, `
-		select n.id as run, n.segment, coalesce(j.suite_hash, '') as suite
-		from job_run n join job_queue j on j.id = n.job_id where n.id = any($1)`, runs)
-	return list, wrap("reading where a history was measured", err)
+		select se.id as series_id, r.artifact_id, r.size_class, r.hardware_id, r.co_located, r.run_id as run
+		from latest_result r join pstat_series se on se.test_case_id = r.test_case_id and se.id = any(@series::bigint[])
+		where r.artifact_id = any(@artifacts::bigint[]) and r.status = 'ok'
+			and r.test_case_id = any(array(select test_case_id from pstat_series where id = any(@series::bigint[])))`,
+		pgx.NamedArgs{"artifacts": artifacts, "series": series})
+	return list, wrap("reading which runs measured a history", err)
 }
 
 // HistoryFailure says why an artifact has no result of a test case.
@@ -157,9 +106,9 @@ type HistoryFailure struct {
 }
 
 // HistoryFailures lists the test cases, of those named, that failed on artifacts and have no
-// result, at most most.
-func (s *Store) HistoryFailures(ctx context.Context, artifacts, testCases []int64, most int) ([]HistoryFailure, error) {
-	list, err := all[HistoryFailure](ctx, s.reports, `
+// result: at most most, those of the newest artifacts, and how many are left out.
+func (s *Store) HistoryFailures(ctx context.Context, artifacts, testCases []int64, most int) (list []HistoryFailure, left int, err error) {
+	list, left, err = bounded[HistoryFailure](ctx, s.reports, `
 		select distinct on (t.artifact_id, t.test_case_id) t.artifact_id, t.test_case_id, coalesce(
 			(select e.message from job_run n join error e on e.run_id = n.id
 			where n.job_id = j.id and e.test_case_id = t.test_case_id order by n.number desc limit 1), j.message) as reason
@@ -168,9 +117,22 @@ func (s *Store) HistoryFailures(ctx context.Context, artifacts, testCases []int6
 			and (j.artifact_id = t.artifact_id or j.versus_artifact_id = t.artifact_id)
 			and not exists (select from request_job rj where rj.job_id = j.id and rj.dropped)
 			and not exists (select from test_result r where r.artifact_id = t.artifact_id and r.test_case_id = t.test_case_id and `+countingResult+`)
-		order by t.artifact_id, t.test_case_id, j.completed_at desc, j.id desc limit @most`,
-		pgx.NamedArgs{"artifacts": artifacts, "cases": testCases, "most": most})
-	return list, wrap("listing the failures of a history", err)
+		order by t.artifact_id, t.test_case_id, j.completed_at desc, j.id desc`, `artifact_id desc, test_case_id`, most,
+		pgx.NamedArgs{"artifacts": artifacts, "cases": testCases})
+	return list, left, wrap("listing the failures of a history", err)
+}
+
+// bounded runs a statement that lists what a history has, in an order: at most most rows,
+// and how many are left out.
+func bounded[T any](ctx context.Context, q querier, statement, order string, most int, args pgx.NamedArgs) (list []T, left int, err error) {
+	args["most"] = most
+	list, err = all[T](ctx, q, `select * from (`+statement+`) listed order by `+order+` limit @most`, args)
+	if err == nil && len(list) == most {
+		var known int
+		known, err = value[int](ctx, q, `select count(*) from (`+statement+`) listed`, args)
+		left = max(0, known-most)
+	}
+	return list, left, err
 }
 
 // HistoryChange is a confirmed change of a series.
@@ -183,14 +145,17 @@ type HistoryChange struct {
 	Change  float64
 }
 
-// HistoryChanges lists the changes that were confirmed for artifacts, as their verdicts are
-// stored. Canaries tell of collectors and not of artifacts.
-func (s *Store) HistoryChanges(ctx context.Context, artifacts []int64) ([]HistoryChange, error) {
-	list, err := all[HistoryChange](ctx, s.reports, `
+// HistoryChanges lists the changes of a metric, or of all whose unit it is, that were
+// confirmed for artifacts, as their verdicts are stored: at most most, those of the newest
+// artifacts, and how many are left out. Canaries tell of collectors and not of artifacts.
+func (s *Store) HistoryChanges(ctx context.Context, artifacts []int64, metric bench.Metric, most int) (list []HistoryChange, left int, err error) {
+	list, left, err = bounded[HistoryChange](ctx, s.reports, `
 		select distinct on (c.artifact_id, v.test_case_id, v.metric) c.artifact_id, v.test_case_id, v.metric, g.tag as against, v.change
 		from comparison c join comparison_verdict v on v.comparison_id = c.id and v.verdict = 'changed'
+			and lower(@metric) in (lower(v.metric), lower(substr(v.metric, strpos(v.metric, ' ') + 1)))
 		join artifact g on g.id = coalesce(v.against_id, c.baseline_id)
-		where c.artifact_id = any($1) and c.superseded_at is null and not exists (select from canary k where k.request_id = c.request_id)
-		order by c.artifact_id, v.test_case_id, v.metric, c.id desc`, artifacts)
-	return list, wrap("reading the changes of a history", err)
+		where c.artifact_id = any(@artifacts::bigint[]) and c.superseded_at is null and not exists (select from canary k where k.request_id = c.request_id)
+		order by c.artifact_id, v.test_case_id, v.metric, c.id desc`, `artifact_id desc, test_case_id, metric`, most,
+		pgx.NamedArgs{"artifacts": artifacts, "metric": string(metric)})
+	return list, left, wrap("reading the changes of a history", err)
 }

@@ -1,7 +1,7 @@
 package store_test
 
 import (
-	"cmp"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/packed"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
@@ -75,84 +76,105 @@ func TestAHistoryIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []store.HistoryDetail{{Tag: "aaa", Request: first.ID, Type: bench.Master, Subject: "commit aaa", Author: "Ada"}}, details)
 
-	releases, err := r.HistoryReleases(ctx, project, firstCommit, firstCommit.Add(time.Hour))
+	releases, left, err := r.HistoryReleases(ctx, project, firstCommit, firstCommit.Add(time.Hour), tags, 10)
 	require.NoError(t, err)
-	require.Len(t, releases, 1)
+	require.Zero(t, left)
+	require.Len(t, releases, 1, "made of a commit of the part, though it was tagged later")
+	others, _, err := r.HistoryReleases(ctx, project, firstCommit, firstCommit.Add(time.Hour), []string{"aaa"}, 10)
+	require.NoError(t, err)
+	require.Empty(t, others)
 	require.Equal(t, []string{"v1", "bbb"}, []string{releases[0].Tag, releases[0].Commit})
 
-	all, err := r.HistorySeriesOf(ctx, project)
+	all, left, err := r.SeriesOf(ctx, project, 10)
 	require.NoError(t, err)
+	require.Zero(t, left)
 	var series, cases []int64
 	names, cased := make(map[int64]string), make(map[int64]string)
 	for _, s := range all {
 		if s.Metric == bench.WallTime {
 			series, cases = append(series, s.ID), append(cases, s.TestCaseID)
-			names[s.ID], cased[s.TestCaseID] = s.Benchmark, s.Benchmark
+			names[s.ID], cased[s.TestCaseID] = s.TestCase.Benchmark, s.TestCase.Benchmark
 		}
 	}
 	require.Len(t, series, 2)
 	require.Len(t, all, 4, "each has its memory as well")
-
-	points, err := r.HistoryPoints(ctx, ids, series)
+	some, left, err := r.SeriesOf(ctx, project, 3)
 	require.NoError(t, err)
+	require.Equal(t, all[:3], some)
+	require.Equal(t, 1, left)
+
+	where := bench.Surrounding{SizeClass: 2, HardwareID: "zen4"}
+	points := make(map[string]packed.Point)
+	for _, h := range r.histories(ids, series) {
+		require.Equal(t, where, h.Surrounding)
+		for _, p := range h.Points {
+			points[fmt.Sprint(names[h.Series], " ", slices.Index(ids, p.Artifact))] = p
+		}
+	}
 	require.Len(t, points, 4)
-	at := slices.IndexFunc(points, func(p store.HistoryPoint) bool { return p.ArtifactID == ids[1] && names[p.SeriesID] == "gin" })
-	require.Equal(t, store.HistoryPoint{
-		SeriesID: points[at].SeriesID, ArtifactID: ids[1], Surrounding: bench.Surrounding{SizeClass: 2, HardwareID: "zen4"}, Run: second,
-		N: 4, Min: 1, Max: 4, Mean: 2.5, Low: 1.75, Middle: 2.5, High: 3.25,
-	}, points[at])
+	require.Equal(t, packed.Summary{Min: 1, LowerQuartile: 1.75, Median: 2.5, UpperQuartile: 3.25, Max: 4, Mean: 2.5}, points["gin 1"].Summary)
+	require.Equal(t, suiteHash, points["gin 1"].Origin.Suite)
 
-	runs, err := r.HistoryRuns(ctx, []bench.RunID{second})
+	runs, err := r.HistoryRuns(ctx, ids[1:2], series[:1])
 	require.NoError(t, err)
-	require.Len(t, runs, 1)
-	require.Equal(t, suiteHash, runs[0].Suite)
+	require.Equal(t, []store.HistoryRun{{SeriesID: series[0], ArtifactID: ids[1], Surrounding: where, Run: second}}, runs)
 
-	failures, err := r.HistoryFailures(ctx, ids, cases, 10)
+	failures, left, err := r.HistoryFailures(ctx, ids, cases, 10)
 	require.NoError(t, err)
+	require.Zero(t, left)
 	require.Len(t, failures, 1)
 	require.Equal(t, []any{ids[0], "lo", "lo exits with 3"}, []any{failures[0].ArtifactID, cased[failures[0].TestCaseID], failures[0].Reason})
 
 	// What was measured in turns is no part of it, and what is invalid is none any more.
 	r.inTurns("bbb", "aaa", "gin")
 	r.execute(`update test_result set invalid_at = now() where artifact_id = $1`, ids[2])
-	points, err = r.HistoryPoints(ctx, ids, series)
-	require.NoError(t, err)
-	require.Len(t, points, 3)
+	n := 0
+	for _, h := range r.histories(ids, series) {
+		n += len(h.Points)
+	}
+	require.Equal(t, 3, n)
 
 	require.NoError(t, r.BeginComparison(ctx, store.Comparison{
 		Request: third.ID, Baseline: "bbb", Tag: "ccc", Mode: bench.VerifySuspects, RuleVersion: verdict.RuleVersion,
 		Rows: []store.ComparisonRow{
-			{TestCase: testCase("gin"), Metric: bench.WallTime, Surrounding: points[0].Surrounding, Against: "bbb", Exact: true, Verdict: &verdict.Verdict{Kind: verdict.Changed, Change: 1.5, P: 0.001}},
-			{TestCase: testCase("lo"), Metric: bench.WallTime, Surrounding: points[0].Surrounding, Against: "bbb", Verdict: &verdict.Verdict{Kind: verdict.NoSuspicion, P: 1}},
+			{TestCase: testCase("gin"), Metric: bench.WallTime, Surrounding: where, Against: "bbb", Exact: true, Verdict: &verdict.Verdict{Kind: verdict.Changed, Change: 1.5, P: 0.001}},
+			{TestCase: testCase("lo"), Metric: bench.WallTime, Surrounding: where, Against: "bbb", Verdict: &verdict.Verdict{Kind: verdict.NoSuspicion, P: 1}},
 		},
 	}))
-	changes, err := r.HistoryChanges(ctx, ids)
-	require.NoError(t, err)
-	require.Len(t, changes, 1)
-	require.Equal(t, []any{ids[2], "gin", bench.WallTime, "bbb", 1.5}, []any{changes[0].ArtifactID, cased[changes[0].TestCaseID], changes[0].Metric, changes[0].Against, changes[0].Change})
+	for metric, want := range map[bench.Metric]int{bench.WallTime: 1, bench.MaxRSS: 0} {
+		changes, left, err := r.HistoryChanges(ctx, ids, metric, 10)
+		require.NoError(t, err)
+		require.Zero(t, left)
+		require.Len(t, changes, want)
+		for _, c := range changes {
+			require.Equal(t, []any{ids[2], "gin", bench.WallTime, "bbb", 1.5}, []any{c.ArtifactID, cased[c.TestCaseID], c.Metric, c.Against, c.Change})
+		}
+	}
 }
 
-// Of several surroundings, the one that comparisons prefer is read.
-func TestAHistoryHasOnePointPerArtifact(t *testing.T) {
+// Where there is too much, the newest artifacts come first, and the others are counted.
+func TestTheMarksOfAHistoryAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
-	_, run := r.committed("aaa", firstCommit, map[string][]float64{"gin": {1, 1}})
-	r.execute(`with other as (
-			insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, run_id, status)
-			select artifact_id, test_case_id, size_class + 1, hardware_id, false, generation, run_id, status from test_result where run_id = $1 returning id, artifact_id
-		), one as (insert into collection (result_id, iteration, collected_at) select id, 0, now() from other returning id)
-		insert into pstat (series_id, artifact_id, collection_id, value) select s.id, o.artifact_id, one.id, 9 from pstat_series s, other o, one where s.metric = 'wall-time'`, run)
+	r.commits(line("", "aaa", "bbb", "ccc"))
+	var ids []int64
+	for i, sha := range []string{"aaa", "bbb", "ccc"} {
+		r.committed(sha, firstCommit.Add(time.Duration(i)*time.Hour), map[string][]float64{"gin": {}, "lo": {1}})
+	}
 	artifacts, err := r.HistoryArtifacts(t.Context(), project, bench.Master, 10)
 	require.NoError(t, err)
-	series, err := r.HistorySeriesOf(t.Context(), project)
-	require.NoError(t, err)
-	var ids []int64
-	for _, s := range series {
-		ids = append(ids, s.ID)
+	for _, a := range artifacts {
+		ids = append(ids, a.ID)
 	}
-	points, err := r.HistoryPoints(t.Context(), []int64{artifacts[0].ID}, ids)
+	series, _, err := r.SeriesOf(t.Context(), project, 10)
 	require.NoError(t, err)
-	slices.SortFunc(points, func(a, b store.HistoryPoint) int { return cmp.Compare(a.SeriesID, b.SeriesID) })
-	require.Len(t, points, 1, "the larger class alone")
-	require.Equal(t, []any{bench.SizeClass(3), 9.0}, []any{points[0].SizeClass, points[0].Middle})
+	var cases []int64
+	for _, s := range series {
+		cases = append(cases, s.TestCaseID)
+	}
+	cases = append(cases, int64(r.count(`select id from test_case where benchmark = 'gin'`)))
+	failures, left, err := r.HistoryFailures(t.Context(), ids, cases, 2)
+	require.NoError(t, err)
+	require.Equal(t, 1, left)
+	require.Equal(t, []int64{ids[2], ids[1]}, []int64{failures[0].ArtifactID, failures[1].ArtifactID})
 }

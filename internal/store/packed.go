@@ -16,9 +16,9 @@ import (
 
 // Series is a metric of a test case, by the ID that sheets and histories carry.
 type Series struct {
-	ID       int64
-	TestCase bench.TestCase
-	Metric   bench.Metric
+	ID, TestCaseID int64
+	TestCase       bench.TestCase
+	Metric         bench.Metric
 }
 
 // keptSeries bounds the names of series that a process keeps; some 300 bytes each.
@@ -55,24 +55,42 @@ func (s *Store) seriesByID(ctx context.Context, q querier, ids []int64) (map[int
 }
 
 type seriesRow struct {
-	ID int64
+	ID, TestCaseID int64
 	bench.TestCase
 	Metric bench.Metric
 }
 
-func (r seriesRow) series() Series { return Series{r.ID, r.TestCase, r.Metric} }
+func (r seriesRow) series() Series { return Series{r.ID, r.TestCaseID, r.TestCase, r.Metric} }
 
-const seriesColumns = `select se.id, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, se.metric
+const seriesColumns = `select se.id, tc.id as test_case_id, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, se.metric
 	from pstat_series se join test_case tc on tc.id = se.test_case_id`
 
-// SeriesOf lists the series of a project, by ID, without those of commands.
-func (s *Store) SeriesOf(ctx context.Context, project string) ([]Series, error) {
-	rows, err := all[seriesRow](ctx, s.reports, seriesColumns+` where tc.project = $1 and tc.benchmark <> $2 order by se.id`, project, bench.CommandBenchmark)
-	list := make([]Series, len(rows))
-	for i, r := range rows {
-		list[i] = r.series()
+// SeriesOf lists the series of a project, by ID, without those of commands: the first most,
+// and how many are left out.
+func (s *Store) SeriesOf(ctx context.Context, project string, most int) (list []Series, left int, err error) {
+	const from = ` from test_case tc join pstat_series se on se.test_case_id = tc.id where tc.project = $1 and tc.benchmark <> $2`
+	doing := "listing the series of project " + project
+	ids, err := column[int64](ctx, s.reports, `select se.id`+from+` order by se.id limit $3`, project, bench.CommandBenchmark, most)
+	if err != nil {
+		return nil, 0, wrap(doing, err)
 	}
-	return list, wrap("listing the series of project "+project, err)
+	if len(ids) == most {
+		all, err := value[int](ctx, s.reports, `select count(*)`+from, project, bench.CommandBenchmark)
+		if err != nil {
+			return nil, 0, wrap(doing, err)
+		}
+		left = max(0, all-most)
+	}
+	names, err := s.seriesByID(ctx, s.reports, ids)
+	if err != nil {
+		return nil, 0, wrap(doing, err)
+	}
+	for _, id := range ids {
+		if name, there := names[id]; there {
+			list = append(list, name)
+		}
+	}
+	return list, left, nil
 }
 
 // sheetRow is a row of the table.
@@ -220,74 +238,6 @@ func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []be
 		return cmp.Or(bench.CompareTestCases(a.TestCase, b.TestCase), compareSurroundings(a.Surrounding, b.Surrounding), cmp.Compare(a.Metric, b.Metric))
 	})
 	return samples, true, nil
-}
-
-// History is the history of a series in one surrounding: a point for each artifact that
-// has results of it, by artifact in the order in which these were first asked for.
-type History struct {
-	Series int64
-	bench.Surrounding
-	Points packed.Strip
-}
-
-// Histories reads whole histories: those of all surroundings of each series, in the order
-// of series, then of surroundings. Points of stale artifacts are made from their results.
-func (s *Store) Histories(ctx context.Context, project string, series []int64) ([]History, error) {
-	var histories []History
-	err := s.reading(ctx, func(tx pgx.Tx) error {
-		stale, err := column[int64](ctx, tx, `
-			select distinct m.artifact_id from stale_result m join artifact a on a.id = m.artifact_id where a.project = $1 order by 1`, project)
-		if err != nil {
-			return err
-		}
-		points, err := stripPoints(ctx, tx, series, stale)
-		if err != nil {
-			return err
-		}
-		if len(stale) > 0 {
-			raw, err := all[rawSeries](ctx, tx, rawOf+`r.artifact_id = any($1) and p.series_id = any($2)`+rawGroups, stale, series)
-			if err != nil {
-				return err
-			}
-			for _, r := range raw {
-				at := stripKey{r.SeriesID, r.Surrounding}
-				points[at] = append(points[at], packed.NewPoint(r.ArtifactID, r.series()))
-			}
-		}
-		for at, list := range points {
-			slices.SortFunc(list, func(a, b packed.Point) int { return cmp.Compare(a.Artifact, b.Artifact) })
-			histories = append(histories, History{at.Series, at.Surrounding, list})
-		}
-		slices.SortFunc(histories, func(a, b History) int {
-			return compareStripKeys(stripKey{a.Series, a.Surrounding}, stripKey{b.Series, b.Surrounding})
-		})
-		return nil
-	})
-	return histories, wrap("reading histories of project "+project, err)
-}
-
-// stripPoints reads the points of histories as they were packed, but for those of stale
-// artifacts.
-func stripPoints(ctx context.Context, q querier, series, stale []int64) (map[stripKey]packed.Strip, error) {
-	rows, err := all[stripRow](ctx, q, `
-		select series_id, size_class, hardware_id, co_located, first_artifact, last_artifact, packed from strip
-		where series_id = any($1) order by series_id, size_class, hardware_id, co_located, first_artifact`, series)
-	if err != nil {
-		return nil, err
-	}
-	points := make(map[stripKey]packed.Strip)
-	for _, r := range rows {
-		strip, err := packed.UnpackStrip(r.Packed)
-		if err != nil {
-			return nil, fmt.Errorf("the history of series %d: %w; 'benchloom results rebuild' derives it anew", r.SeriesID, err)
-		}
-		for _, p := range strip {
-			if _, changed := slices.BinarySearch(stale, p.Artifact); !changed {
-				points[r.key()] = append(points[r.key()], p)
-			}
-		}
-	}
-	return points, nil
 }
 
 type stripRow struct {

@@ -123,29 +123,60 @@ func (r record) checkReading() {
 	}
 
 	// Histories have all points.
-	known, err := r.SeriesOf(r.t.Context(), project)
+	known, left, err := r.SeriesOf(r.t.Context(), project, 1000)
 	require.NoError(r.t, err)
-	var all []int64
+	require.Zero(r.t, left)
+	var all, artifacts []int64
 	for _, s := range known {
 		if _, has := series[s.ID]; has {
+			require.NotZero(r.t, s.TestCaseID)
+			s.TestCaseID = 0
 			require.Equal(r.t, series[s.ID], s)
 		}
 		all = append(all, s.ID)
 	}
-	histories, err := r.Histories(r.t.Context(), project, all)
-	require.NoError(r.t, err)
-	points := 0
-	for _, h := range histories {
-		require.True(r.t, slices.IsSortedFunc(h.Points, func(a, b packed.Point) int { return cmp.Compare(a.Artifact, b.Artifact) }))
-		for _, p := range h.Points {
-			points++
-			at := place{h.Series, p.Artifact, h.Surrounding}
-			require.NotEmpty(r.t, want[at])
-			require.Equal(r.t, packed.Summarize(want[at]), p.Summary)
-			require.Equal(r.t, len(want[at]), p.N)
-		}
+	for _, id := range tags {
+		artifacts = append(artifacts, id)
 	}
-	require.Len(r.t, want, points)
+	slices.Sort(artifacts)
+	for _, some := range [][]int64{artifacts, artifacts[len(artifacts)/2:], artifacts[:len(artifacts)/2]} {
+		points, wanted := 0, 0
+		for at := range want {
+			if slices.Contains(some, at.Artifact) {
+				wanted++
+			}
+		}
+		for _, h := range r.histories(some, all) {
+			require.True(r.t, slices.IsSortedFunc(h.Points, func(a, b packed.Point) int { return cmp.Compare(a.Artifact, b.Artifact) }))
+			for _, p := range h.Points {
+				points++
+				at := place{h.Series, p.Artifact, h.Surrounding}
+				require.Contains(r.t, some, p.Artifact)
+				require.NotEmpty(r.t, want[at])
+				require.Equal(r.t, packed.Summarize(want[at]), p.Summary)
+				require.Equal(r.t, len(want[at]), p.N)
+			}
+		}
+		require.Equal(r.t, wanted, points)
+	}
+}
+
+// histories reads histories, each series once.
+func (r record) histories(artifacts, series []int64) []store.History {
+	r.t.Helper()
+	var all []store.History
+	read := make(map[int64]bool)
+	require.NoError(r.t, r.Histories(r.t.Context(), artifacts, series, func(of []store.History) error {
+		require.False(r.t, read[of[0].Series], "a series is read twice")
+		read[of[0].Series] = true
+		for _, h := range of {
+			require.Equal(r.t, of[0].Series, h.Series)
+			h.Points = slices.Clone(h.Points)
+			all = append(all, h)
+		}
+		return nil
+	}))
+	return all
 }
 
 // After any sequence of accepting, invalidating, measuring again and purging, with

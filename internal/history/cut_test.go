@@ -1,0 +1,107 @@
+package history_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/history"
+)
+
+// numbers are the places of artifacts one after another.
+func numbers(n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = float64(i)
+	}
+	return out
+}
+
+// Each column keeps its extremes, and what leads to its neighbours.
+func TestACutKeepsWhatItsDrawingShows(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(14, 40))
+	for range 300 {
+		n, columns := 2+random.IntN(2000), 1+random.IntN(100)
+		d := history.NewDrawing(numbers(n), columns, []history.Band{history.NoBand, history.QuartileBand, history.ExtremeBand}[random.IntN(3)])
+		var all []history.Point
+		for at := range n {
+			if random.IntN(4) > 0 || at == n-1 {
+				v := random.NormFloat64()
+				all = append(all, history.Point{At: at, Value: v, Low: v - random.Float64(), High: v + random.Float64(), Min: v - 2*random.Float64(), Max: v + 2*random.Float64()})
+			}
+		}
+		cut := d.Cut(all, &history.Changes{Places: places})
+		require.Empty(t, cut.Breaks)
+		require.True(t, slices.IsSortedFunc(cut.Points, func(a, b history.Point) int { return a.At - b.At }))
+		require.Equal(t, all[max(0, len(all)-2):], cut.Points[max(0, len(cut.Points)-2):], "the newest two")
+		require.LessOrEqual(t, len(cut.Points), 6*(columns+1)+1)
+		byColumn := func(points []history.Point) map[int][]history.Point {
+			out := make(map[int][]history.Point)
+			for _, p := range points {
+				out[d.Columns[p.At]] = append(out[d.Columns[p.At]], p)
+			}
+			return out
+		}
+		of := byColumn(all)
+		kept := byColumn(cut.Points)
+		require.Len(t, kept, len(of))
+		for column, points := range of {
+			own := kept[column]
+			require.Equal(t, points[0], own[0])
+			require.Equal(t, points[len(points)-1], own[len(own)-1])
+			same := func(value func(p history.Point) float64) {
+				by := func(a, b history.Point) int { return map[bool]int{true: -1}[value(a) < value(b)] }
+				require.Equal(t, value(slices.MinFunc(points, by)), value(slices.MinFunc(own, by)))
+			}
+			same(func(p history.Point) float64 { return p.Value })
+			same(func(p history.Point) float64 { return -p.Value })
+			switch d.Band {
+			case history.QuartileBand:
+				same(func(p history.Point) float64 { return p.Low })
+				same(func(p history.Point) float64 { return -p.High })
+			case history.ExtremeBand:
+				same(func(p history.Point) float64 { return p.Min })
+				same(func(p history.Point) float64 { return -p.Max })
+			}
+		}
+	}
+}
+
+func TestACutNamesGapsThatShow(t *testing.T) {
+	t.Parallel()
+	of := func(n, columns int, at ...int) []int {
+		var points []history.Point
+		for _, a := range at {
+			points = append(points, history.Point{At: a})
+		}
+		return history.NewDrawing(numbers(n), columns, history.NoBand).Cut(points, &history.Changes{Places: places}).Gaps
+	}
+	require.Empty(t, of(5, 400, 0, 1, 2, 3, 4))
+	require.Equal(t, []int{3}, of(5, 400, 0, 1, 3, 4))
+	require.Empty(t, of(4001, 400, 0, 1, 3, 4), "all within a column")
+	require.Equal(t, []int{40}, of(4001, 400, 0, 1, 2, 40, 41))
+}
+
+// Where the place changes too often to be seen, lines are still short, and each value is compared with its like.
+func TestACutOfALineThatAlwaysBeginsAnew(t *testing.T) {
+	t.Parallel()
+	var all []history.Point
+	for at := range 4001 {
+		all = append(all, history.Point{At: at, Value: float64(at % 2), Place: at % 2})
+	}
+	changes := history.Changes{Places: places}
+	require.Len(t, history.Breaks(all, &changes), 4000)
+	cut := history.NewDrawing(numbers(4001), 400, history.NoBand).Cut(all, &changes)
+	require.Less(t, len(cut.Points), 1300)
+	require.Equal(t, all[3999:], cut.Points[len(cut.Points)-2:])
+	begins := make(map[int]bool)
+	for _, b := range cut.Breaks {
+		begins[b.At] = true
+	}
+	for i := 1; i < len(cut.Points); i++ {
+		require.Equal(t, cut.Points[i].Place != cut.Points[i-1].Place, begins[cut.Points[i].At])
+	}
+}

@@ -1,0 +1,212 @@
+package results
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/history"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// arrange puts the series with the largest shifts into charts, and reads their points.
+func (r *historyReading) arrange(ctx context.Context) error {
+	if len(r.found) == 0 || len(r.ids) == 0 {
+		return nil
+	}
+	r.places = make(map[history.Place]int)
+	all, shifts := make([]int, len(r.found)), make([]float64, len(r.found))
+	for i := range all {
+		all[i] = i
+	}
+	newest := min(len(r.ids), history.RecentPoints+history.EarlierPoints)
+	if err := r.read(ctx, r.ids[len(r.ids)-newest:], all, func(s int, line mergedLine) { shifts[s] = history.Shift(line.points, r.out.Places) }); err != nil {
+		return err
+	}
+	charts, left := r.query.Arrange(r.series, shifts)
+	r.out.Left = left
+	var shown []int
+	alone := make(map[int]bool)
+	for _, c := range charts {
+		for _, l := range c.Lines {
+			shown = append(shown, l.Series...)
+			alone[l.Series[0]] = r.alone(l)
+		}
+	}
+	if most := max(2, maxHistoryPoints/len(shown)); most < len(r.ids) {
+		older := len(r.ids) - most
+		r.narrow(older, "only the newest %d of %d artifacts are read, because these lines have %d series; narrow the series to see more", most, len(r.ids), len(shown))
+		r.out.Earlier, r.out.Artifacts = r.out.Artifacts[older-1].HistoryArtifact.Tag, r.out.Artifacts[older:]
+		r.number()
+	}
+	r.drawing = history.NewDrawing(r.along(), r.query.Columns, r.query.Band)
+	r.drawn, r.odd = make(map[int]drawnLine), make(map[int][]int)
+	if err := r.read(ctx, r.ids, shown, func(s int, line mergedLine) {
+		r.odd[s] = slices.Clone(line.odd)
+		if alone[s] {
+			r.drawn[s] = r.lay(line.points)
+		} else {
+			r.series[s].Points = slices.Clone(line.points)
+		}
+	}); err != nil {
+		return err
+	}
+	r.draw(charts)
+	return nil
+}
+
+// read reads some series on artifacts, whose points are numbered from the first. Lines are valid until each returns.
+func (r *historyReading) read(ctx context.Context, artifacts []int64, some []int, each func(s int, line mergedLine)) error {
+	ids, of := make([]int64, len(some)), make(map[int64]int, len(some))
+	for i, s := range some {
+		ids[i], of[r.found[s].ID] = r.found[s].ID, s
+	}
+	m := newMerging(artifacts, r.place)
+	return r.record.Histories(ctx, artifacts, ids, func(histories []store.History) error {
+		s := of[histories[0].Series]
+		each(s, m.merge(histories, r.facts.Aggregation(r.found[s].Metric)))
+		return nil
+	})
+}
+
+// place numbers a place.
+func (r *historyReading) place(p history.Place) int {
+	n, there := r.places[p]
+	if !there {
+		n = len(r.out.Places)
+		r.places[p], r.out.Places = n, append(r.out.Places, p)
+	}
+	return n
+}
+
+// alone reports whether a line is one series, and not the mean of some.
+func (r *historyReading) alone(l history.Line) bool {
+	return len(l.Series) == 1 && r.query.Line != history.AllSeries
+}
+
+// along returns the places of the artifacts along x.
+func (r *historyReading) along() []float64 {
+	places := make([]float64, len(r.out.Artifacts))
+	for i, a := range r.out.Artifacts {
+		if places[i] = float64(i); r.query.ByDate {
+			places[i] = float64(a.At.Unix())
+		}
+	}
+	return places
+}
+
+// drawnLine is a line as it is answered, and the number of its points before those were left out that no drawing shows.
+type drawnLine struct {
+	history.Cut
+	count int
+}
+
+// lay returns what is answered of the points of a line.
+func (r *historyReading) lay(points []history.Point) drawnLine {
+	r.compared.Places = r.out.Places
+	if r.query.Columns > 0 {
+		return drawnLine{r.drawing.Cut(points, &r.compared), len(points)}
+	}
+	return drawnLine{history.Cut{Points: slices.Clone(points), Breaks: history.Breaks(points, &r.compared)}, len(points)}
+}
+
+// draw makes the lines of charts.
+func (r *historyReading) draw(charts []history.Chart) {
+	r.lines = make(map[int64][]*HistoryLine)
+	for _, c := range charts {
+		chart := HistoryChart{Name: c.Name, Left: c.Left, Lines: make([]HistoryLine, len(c.Lines))}
+		for i, l := range c.Lines {
+			r.line(&chart.Lines[i], l)
+		}
+		r.out.Charts = append(r.out.Charts, chart)
+	}
+}
+
+// line makes one line.
+func (r *historyReading) line(line *HistoryLine, l history.Line) {
+	line.Name, line.Shift, line.Metric = l.Name, l.Shift, r.out.Metric
+	var several []history.Series
+	for _, s := range l.Series {
+		one, testCase := r.series[s], r.found[s].TestCaseID
+		several, line.Series = append(several, one), append(line.Series, one.Name(nil))
+		r.lines[testCase] = append(r.lines[testCase], line)
+		for _, change := range r.changes[caseMetric{testCase, one.Metric}] {
+			if at, there := r.at[change.ArtifactID]; there {
+				line.Changes = append(line.Changes, HistoryChange{At: at, Against: change.Against, Change: change.Change})
+			}
+		}
+		for _, at := range r.odd[s] {
+			line.Failures = append(line.Failures, HistoryFailure{At: at, Reason: "a value is not finite"})
+		}
+	}
+	slices.SortFunc(line.Changes, func(a, b HistoryChange) int { return cmp.Or(a.At-b.At, strings.Compare(a.Against, b.Against)) })
+	if r.alone(l) {
+		drawn := r.drawn[l.Series[0]]
+		line.TestCase, line.Metric, line.Cut, line.Count = &several[0].TestCase, several[0].Metric, drawn.Cut, drawn.count
+		return
+	}
+	mean := slices.DeleteFunc(history.Mean(several, r.out.Places), func(p history.Point) bool { return !finite(p.Value) })
+	drawn := r.lay(mean)
+	line.Relative, line.Cut, line.Count = true, drawn.Cut, drawn.count
+}
+
+// mark adds why values are missing.
+func (r *historyReading) mark(ctx context.Context) error {
+	if len(r.lines) == 0 {
+		return nil
+	}
+	cases := make([]int64, 0, len(r.lines))
+	for id := range r.lines {
+		cases = append(cases, id)
+	}
+	failures, left, err := r.record.HistoryFailures(ctx, r.ids, cases, maxHistoryMarks)
+	if err != nil {
+		return err
+	}
+	r.narrow(left, "%d failures of the oldest artifacts are not marked", left)
+	for _, f := range failures {
+		for _, line := range r.lines[f.TestCaseID] {
+			line.Failures = append(line.Failures, HistoryFailure{At: r.at[f.ArtifactID], Reason: f.Reason})
+		}
+	}
+	for _, lines := range r.lines {
+		for _, line := range lines {
+			slices.SortFunc(line.Failures, func(a, b HistoryFailure) int { return cmp.Or(a.At-b.At, strings.Compare(a.Reason, b.Reason)) })
+		}
+	}
+	return nil
+}
+
+// nameRuns names the runs that measured the points of the newest artifacts.
+func (r *historyReading) nameRuns(ctx context.Context) error {
+	if !r.query.Runs {
+		return nil
+	}
+	var series []int64
+	for _, s := range slices.Sorted(maps.Keys(r.drawn)) {
+		series = append(series, r.found[s].ID)
+	}
+	runs, err := r.record.HistoryRuns(ctx, r.ids[max(0, len(r.ids)-maxHistoryRuns):], series)
+	if err != nil {
+		return err
+	}
+	type measured struct {
+		series int64
+		at     int
+		bench.Surrounding
+	}
+	of := make(map[measured]bench.RunID, len(runs))
+	for _, run := range runs {
+		of[measured{run.SeriesID, r.at[run.ArtifactID], run.Surrounding}] = run.Run
+	}
+	for s, line := range r.drawn {
+		for i := range line.Points {
+			p := &line.Points[i]
+			p.Run = of[measured{r.found[s].ID, p.At, r.out.Places[p.Place].Surrounding}]
+		}
+	}
+	return nil
+}

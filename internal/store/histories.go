@@ -1,0 +1,194 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/packed"
+)
+
+// History is the history of a series in one surrounding: a point for each artifact that
+// has results of it, by the ID of the artifact.
+type History struct {
+	Series int64
+	bench.Surrounding
+	Points packed.Strip
+}
+
+const (
+	// partsAtOnce is the number of parts of histories that a statement reads, about: sorting
+	// more of them would need more memory than a session has.
+	partsAtOnce = 400
+	// staleAtOnce bounds the artifacts that a statement reads from their rows.
+	staleAtOnce = 50
+)
+
+// Histories reads what series have of some artifacts, as it is packed; points of stale
+// artifacts are made from their results. It calls each for every series that has points,
+// in any order, with a history for each surrounding, which may be empty. They are valid
+// until each returns: a year of many series is more than should be in memory at once. An
+// error of each ends the reading.
+func (s *Store) Histories(ctx context.Context, artifacts, series []int64, each func(of []History) error) error {
+	if len(artifacts) == 0 || len(series) == 0 {
+		return nil
+	}
+	return wrap("reading histories", s.reading(ctx, func(tx pgx.Tx) error {
+		stale, err := column[int64](ctx, tx, `select distinct artifact_id from stale_result where artifact_id = any($1) order by 1`, artifacts)
+		if err != nil {
+			return err
+		}
+		g := gathering{each: each}
+		if g.changed, err = changedPoints(ctx, tx, stale, series); err != nil {
+			return err
+		}
+		for _, id := range slices.Sorted(slices.Values(artifacts)) {
+			if _, changed := slices.BinarySearch(stale, id); !changed {
+				g.artifacts = append(g.artifacts, id)
+			}
+		}
+		if err := g.parts(ctx, tx, slices.Compact(slices.Sorted(slices.Values(series)))); err != nil {
+			return err
+		}
+		return g.rest()
+	}))
+}
+
+// changedPoints makes the points of artifacts from their rows, by series.
+func changedPoints(ctx context.Context, tx pgx.Tx, artifacts, series []int64) (map[int64]map[bench.Surrounding]packed.Strip, error) {
+	points := make(map[int64]map[bench.Surrounding]packed.Strip)
+	for some := range slices.Chunk(artifacts, staleAtOnce) {
+		rows, err := all[rawSeries](ctx, tx, rawOf+`r.artifact_id = any($1) and p.series_id = any($2)
+			and r.test_case_id = any(array(select test_case_id from pstat_series where id = any($2)))`+rawGroups, some, series)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			if points[r.SeriesID] == nil {
+				points[r.SeriesID] = make(map[bench.Surrounding]packed.Strip)
+			}
+			points[r.SeriesID][r.Surrounding] = append(points[r.SeriesID][r.Surrounding], packed.NewPoint(r.ArtifactID, r.series()))
+		}
+	}
+	return points, nil
+}
+
+// gathering puts the parts of histories together, in memory that is used again.
+type gathering struct {
+	// artifacts are those whose points are wanted as they are packed, by ID; changed holds
+	// the points of the others by series.
+	artifacts []int64
+	changed   map[int64]map[bench.Surrounding]packed.Strip
+	each      func(of []History) error
+	// of are the histories of one series so far; next is the place among the artifacts where
+	// the last of them goes on.
+	of   []History
+	next int
+}
+
+// parts reads the parts in which the artifacts may lie, of series by ascending ID.
+func (g *gathering) parts(ctx context.Context, tx pgx.Tx, series []int64) error {
+	if len(g.artifacts) == 0 {
+		return nil
+	}
+	n := len(g.artifacts)
+	var batch pgx.Batch
+	for some := range slices.Chunk(series, max(1, partsAtOnce/(n/packed.MaxPoints+2))) {
+		batch.Queue(`
+			select series_id, size_class, hardware_id, co_located, packed from strip
+			where series_id = any($1) and last_artifact >= $2 and first_artifact <= $3
+			order by series_id, size_class, hardware_id, co_located, first_artifact`, some, g.artifacts[0], g.artifacts[n-1]).Query(g.read)
+	}
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return err
+	}
+	if len(g.of) == 0 {
+		return nil
+	}
+	return g.end(g.of[0].Series)
+}
+
+// read takes the parts of some series.
+func (g *gathering) read(rows pgx.Rows) error {
+	var part stripRow
+	bytes := (*pgtype.DriverBytes)(&part.Packed) // not copied
+	_, err := pgx.ForEachRow(rows, []any{&part.SeriesID, &part.SizeClass, &part.HardwareID, &part.CoLocated, bytes}, func() error { return g.add(part) })
+	return err
+}
+
+// add adds the points of a part that are wanted.
+func (g *gathering) add(part stripRow) error {
+	if len(g.of) > 0 && g.of[0].Series != part.SeriesID {
+		if err := g.end(g.of[0].Series); err != nil {
+			return err
+		}
+	}
+	if n := len(g.of); n == 0 || g.of[n-1].Surrounding != part.Surrounding {
+		g.begin(part.key())
+	}
+	h := &g.of[len(g.of)-1]
+	n := len(h.Points)
+	points, err := packed.AppendStrip(h.Points, part.Packed)
+	if err != nil {
+		return fmt.Errorf("the history of series %d: %w; 'benchloom results rebuild' derives it anew", part.SeriesID, err)
+	}
+	for i := n; i < len(points); i++ {
+		for g.next < len(g.artifacts) && g.artifacts[g.next] < points[i].Artifact {
+			g.next++
+		}
+		if g.next == len(g.artifacts) || g.artifacts[g.next] != points[i].Artifact {
+			continue
+		}
+		if n != i {
+			points[n] = points[i]
+		}
+		n++
+	}
+	h.Points = points[:n]
+	return nil
+}
+
+// begin begins a history.
+func (g *gathering) begin(at stripKey) {
+	g.next = 0
+	if n := len(g.of); n < cap(g.of) {
+		g.of = g.of[:n+1] // with the memory of its points
+	} else {
+		g.of = append(g.of, History{})
+	}
+	h := &g.of[len(g.of)-1]
+	h.Series, h.Surrounding, h.Points = at.Series, at.Surrounding, h.Points[:0]
+}
+
+// end hands the histories of a series over, with what has changed of them.
+func (g *gathering) end(series int64) error {
+	for surrounding, points := range g.changed[series] {
+		i := slices.IndexFunc(g.of, func(h History) bool { return h.Surrounding == surrounding })
+		if i < 0 {
+			i = len(g.of)
+			g.begin(stripKey{series, surrounding})
+		}
+		h := &g.of[i]
+		h.Points = append(h.Points, points...)
+		slices.SortFunc(h.Points, func(a, b packed.Point) int { return cmp.Compare(a.Artifact, b.Artifact) })
+	}
+	delete(g.changed, series)
+	err := g.each(g.of)
+	g.of = g.of[:0]
+	return err
+}
+
+// rest hands over the series of which nothing is packed.
+func (g *gathering) rest() error {
+	for series := range g.changed {
+		if err := g.end(series); err != nil {
+			return err
+		}
+	}
+	return nil
+}
