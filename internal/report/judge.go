@@ -61,7 +61,7 @@ func New(series []Series, standing Standing) (Report, error) {
 	for _, described := range comparison.Results {
 		out.Rows = append(out.Rows, j.row(byKey[described.Key], described))
 	}
-	slices.SortFunc(out.Rows, compareRows)
+	slices.SortFunc(out.Rows, func(x, y Row) int { return x.Key.Compare(y.Key) })
 	if standing.Hint != "" && slices.ContainsFunc(out.Rows, func(r Row) bool { return r.Is(verdict.Undecided) && r.Turns == nil && !r.Provisional }) {
 		out.Hint = standing.Hint
 	}

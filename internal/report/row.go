@@ -1,10 +1,8 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/benchloom/benchloom/internal/stats"
 	"github.com/benchloom/benchloom/internal/verdict"
@@ -126,20 +124,6 @@ func (r Row) Estimate() stats.Change {
 // in turns, or changed.
 func (r Row) Remarkable() bool {
 	return r.Verdict != nil && !r.Is(verdict.NoSuspicion) && !(r.Exact && r.Is(verdict.NoDifference))
-}
-
-func compareRows(x, y Row) int {
-	return cmp.Or(strings.Compare(x.Metric, y.Metric), compareTestCases(x.TestCase, y.TestCase), strings.Compare(x.Line, y.Line))
-}
-
-func compareTestCases(x, y stats.TestCase) int {
-	return cmp.Or(
-		strings.Compare(x.Benchmark, y.Benchmark),
-		strings.Compare(x.Profile, y.Profile),
-		strings.Compare(x.Scenario, y.Scenario),
-		strings.Compare(x.Backend, y.Backend),
-		strings.Compare(x.Target, y.Target),
-	)
 }
 
 // Report is a comparison of two artifacts with its verdicts.

@@ -277,6 +277,6 @@ func without(x, y []stats.TestCase) []stats.TestCase {
 			rest = append(rest, t)
 		}
 	}
-	slices.SortFunc(rest, compareTestCases)
+	slices.SortFunc(rest, stats.TestCase.Compare)
 	return rest
 }

@@ -287,7 +287,7 @@ func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
 	slices.SortFunc(unpaired, func(x, y Unpaired) int {
 		return cmp.Or(bench.CompareTestCases(x.TestCase, y.TestCase), strings.Compare(x.Reason, y.Reason), side(x.B)-side(y.B))
 	})
-	slices.SortFunc(series, func(x, y stats.Series) int { return strings.Compare(x.Key.String(), y.Key.String()) })
+	slices.SortFunc(series, func(x, y stats.Series) int { return x.Key.Compare(y.Key) })
 	return series, unpaired
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/report"
@@ -43,7 +42,7 @@ func (d decisions) series(facts Facts, stored []stats.Series, sessions []Session
 		add(k, newSeries(facts, k, nil, nil))
 	}
 	out = slices.DeleteFunc(out, func(s report.Series) bool { return len(s.A)+len(s.B)+len(s.Evidence.Sessions) == 0 })
-	slices.SortFunc(out, func(x, y report.Series) int { return strings.Compare(x.Key.String(), y.Key.String()) })
+	slices.SortFunc(out, func(x, y report.Series) int { return x.Key.Compare(y.Key) })
 	return out
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // Compare compares the two sides of every series. The package comment defines when a difference is significant. Series are
@@ -29,22 +28,8 @@ func Compare(series []Series, options Options) (Comparison, error) {
 	for i := range c.Results {
 		decide(&c.Results[i], limits)
 	}
-	slices.SortFunc(c.Results, func(x, y Result) int { return compareKeys(x.Key, y.Key) })
+	slices.SortFunc(c.Results, func(x, y Result) int { return x.Key.Compare(y.Key) })
 	return c, nil
-}
-
-func compareKeys(x, y Key) int {
-	return cmp.Or(strings.Compare(x.Metric, y.Metric), compareTestCases(x.TestCase, y.TestCase), strings.Compare(x.Line, y.Line))
-}
-
-func compareTestCases(x, y TestCase) int {
-	return cmp.Or(
-		strings.Compare(x.Benchmark, y.Benchmark),
-		strings.Compare(x.Profile, y.Profile),
-		strings.Compare(x.Scenario, y.Scenario),
-		strings.Compare(x.Backend, y.Backend),
-		strings.Compare(x.Target, y.Target),
-	)
 }
 
 // measureDifference fills in everything that depends on the series alone; the decision needs the whole comparison.

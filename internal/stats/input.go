@@ -33,6 +33,29 @@ func (k Key) String() string {
 	return s
 }
 
+// Compare orders keys by metric, test case and line.
+func (k Key) Compare(other Key) int {
+	if c := strings.Compare(k.Metric, other.Metric); c != 0 {
+		return c
+	}
+	if c := k.TestCase.Compare(other.TestCase); c != 0 {
+		return c
+	}
+	return strings.Compare(k.Line, other.Line)
+}
+
+// Compare orders test cases by benchmark, profile, scenario, backend and target.
+func (t TestCase) Compare(other TestCase) int {
+	for _, pair := range [...][2]string{
+		{t.Benchmark, other.Benchmark}, {t.Profile, other.Profile}, {t.Scenario, other.Scenario}, {t.Backend, other.Backend}, {t.Target, other.Target},
+	} {
+		if c := strings.Compare(pair[0], pair[1]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
 // Name returns the benchmark with its line, for tables. A line that repeats the benchmark's own name, as those of
 // sub-benchmarks do, only adds the rest: lexer.Parse and Parse/small give lexer.Parse/small.
 func (k Key) Name() string {
