@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math"
 	"net/http"
@@ -64,6 +65,13 @@ func (a onlyComparison) EarlierValues(_ context.Context, _, _ string, rows []str
 		out.Rows = append(out.Rows, apiclient.EarlierRow{Row: id, Values: []*float64{&low, nil, &high, &high}})
 	}
 	return out, nil
+}
+
+// withoutEarlier is a comparison whose earlier values cannot be read.
+type withoutEarlier struct{ onlyComparison }
+
+func (withoutEarlier) EarlierValues(context.Context, string, string, []string) (apiclient.EarlierValues, error) {
+	return apiclient.EarlierValues{}, errors.New("a database that is too busy")
 }
 
 func (a onlyComparison) ComparedValues(_ context.Context, _, _, _, row string) (apiclient.ComparedValues, error) {
@@ -168,6 +176,22 @@ func TestAComparisonNeedsNoFacts(t *testing.T) {
 	p.requireSound(t, "no facts")
 	require.Contains(t, p.section("sides"), "not known")
 	require.Contains(t, p.rows()[0], "undefined", "a change from zero has no size")
+}
+
+// A comparison does not fail because of what came before it.
+func TestAComparisonIsShownWithoutItsEarlierValues(t *testing.T) {
+	t.Parallel()
+	series := report.Series{Series: stats.Series{Key: stats.Key{TestCase: stats.TestCase{Benchmark: "one"}, Metric: "wall-time"}, A: []float64{1}, B: []float64{3}}, Deciding: true, Evidence: verdict.Evidence{Delta: 0.01}}
+	compared, err := report.New([]report.Series{series}, report.Standing{})
+	require.NoError(t, err)
+	known := onlyComparison{comparison: apiclient.Comparison{Result: compared, Summary: report.Summarize(compared, report.TestCases{})}}
+	sound := shows(t, known, "/projects/p/compare?a=a1&b=b1")
+	require.Contains(t, sound.section("rows"), "medians on up to 30 artifacts")
+	p := shows(t, withoutEarlier{known}, "/projects/p/compare?a=a1&b=b1")
+	require.Equal(t, http.StatusOK, p.status, p.text())
+	p.requireSound(t, "without earlier values")
+	require.Contains(t, p.section("rows"), "Earlier: could not be read")
+	require.Len(t, p.rows(), len(sound.rows()))
 }
 
 // One value, many equal ones, and a row of which the values are gone are drawn without harm.

@@ -248,9 +248,7 @@ func (c *compareView) read(v *visit) error {
 	if err := c.Table.fill(v, &compared); err != nil {
 		return err
 	}
-	if err := c.Table.addEarlier(v, c.Project, c.B.Tag); err != nil {
-		return err
-	}
+	c.Table.addEarlier(v, c.Project, c.B.Tag)
 	for i, side := range compared.Sides {
 		of := []*comparedSide{&c.A, &c.B}[i]
 		of.Parts, of.Recorded = side.Parts, side.Commit

@@ -30,18 +30,21 @@ const (
 // looks flat.
 const leastSpark = 3
 
-// addEarlier reads the earlier values of the rows that are shown.
-func (t *comparedTable) addEarlier(v *visit, project, b string) error {
+// addEarlier reads the earlier values of the rows that are shown. A comparison is shown without them if they cannot be
+// read, and says so.
+func (t *comparedTable) addEarlier(v *visit, project, b string) {
 	var ids []string
 	for _, r := range t.Rows[:min(len(t.Rows), apiclient.MaxEarlierRows)] {
 		ids = append(ids, r.ID())
 	}
 	if len(ids) == 0 {
-		return nil
+		return
 	}
 	answered, err := v.api.EarlierValues(v.Context(), project, b, ids)
 	if err != nil {
-		return err
+		v.log.WarnContext(v.Context(), "reading the earlier values of a comparison failed", "path", v.URL.Path, "error", err)
+		t.NoEarlier = true
+		return
 	}
 	lines := make(map[string][]*float64, len(answered.Rows))
 	for _, r := range answered.Rows {
@@ -52,7 +55,6 @@ func (t *comparedTable) addEarlier(v *visit, project, b string) error {
 			g.Rows[i].Earlier = drawSpark(r.Row, lines[r.ID()])
 		}
 	}
-	return nil
 }
 
 // drawSpark draws values, of which one alone is no line.

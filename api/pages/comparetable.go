@@ -41,6 +41,8 @@ type comparedTable struct {
 	// Others those that show=all would add.
 	Total, Found, Others int
 	Next                 string
+	// NoEarlier is set if earlier values could not be read.
+	NoEarlier bool
 }
 
 // metricTab is a metric to choose. Those that do not decide are offered with all rows.

@@ -132,13 +132,14 @@ type visit struct {
 	// who describes the visitor, and the service.
 	who apiclient.Info
 	now time.Time
+	log *slog.Logger
 	// known lists the parameters of the page.
 	known []string
 }
 
 // visit begins to answer a request: it finds out who asks.
 func (p *Pages) visit(r *http.Request, known []string) (*visit, error) {
-	v := &visit{Request: r, now: p.Now(), known: known}
+	v := &visit{Request: r, now: p.Now(), log: p.Log, known: known}
 	api, err := p.API(tokenOf(r))
 	if err != nil {
 		return v, err
