@@ -1,6 +1,7 @@
 package devstack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -63,4 +65,50 @@ func claim(file string, now time.Time) error {
 		return err
 	}
 	return f.Close()
+}
+
+// PortTakenError is returned when another process has a port.
+type PortTakenError struct {
+	What    string // what the port is for
+	Address string
+}
+
+// Error says what to do.
+func (e *PortTakenError) Error() string {
+	return fmt.Sprintf("%s cannot listen on %s, another process does: stop that process, or choose another port", e.What, e.Address)
+}
+
+// A process that is being started holds the sockets of the one that starts it until its own
+// program runs; on a busy machine that takes a tenth of a second. So a port that was just
+// tried may look taken.
+const (
+	portPatience = 2 * time.Second
+	portPause    = 50 * time.Millisecond
+)
+
+// CheckPort returns a [PortTakenError] if another process listens on an address of this
+// machine, which would answer for the process that is about to be started there.
+func CheckPort(ctx context.Context, what, address string) error {
+	patience, stop := context.WithTimeout(ctx, portPatience)
+	defer stop()
+	for {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		switch {
+		case err == nil:
+			if err := listener.Close(); err != nil {
+				return fmt.Errorf("looking whether %s is free: %w", address, err)
+			}
+			return nil
+		case !errors.Is(err, syscall.EADDRINUSE):
+			return err
+		}
+		select {
+		case <-patience.Done():
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return &PortTakenError{What: what, Address: address}
+		case <-time.After(portPause):
+		}
+	}
 }

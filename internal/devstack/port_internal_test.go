@@ -1,7 +1,9 @@
 package devstack
 
 import (
+	"context"
 	"io/fs"
+	"net"
 	"path/filepath"
 	"testing"
 	"time"
@@ -27,4 +29,29 @@ func TestFreePortsDiffer(t *testing.T) {
 		require.False(t, seen[port], "port %d is returned twice", port)
 		seen[port] = true
 	}
+}
+
+// A socket of ours may live on for a moment in a process that is being started.
+func TestAPortThatIsGivenUpIsFree(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	closed := make(chan error, 1)
+	time.AfterFunc(2*portPause, func() { closed <- listener.Close() })
+	require.NoError(t, CheckPort(t.Context(), "the API", address))
+	require.NoError(t, <-closed)
+}
+
+func TestAPortThatIsTaken(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	address := listener.Addr().String()
+	require.Equal(t, &PortTakenError{What: "the API", Address: address}, CheckPort(t.Context(), "the API", address))
+
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.ErrorIs(t, CheckPort(ended, "the API", address), context.Canceled)
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -60,17 +59,6 @@ type Temporal struct {
 	token  string
 	socket string // of the Web UI; empty: there is none
 	begun  bool   // its port was free once, and its program suitable
-}
-
-// PortTakenError is returned when another process has a port.
-type PortTakenError struct {
-	What    string // what the port is for
-	Address string
-}
-
-// Error says what to do.
-func (e *PortTakenError) Error() string {
-	return fmt.Sprintf("%s cannot listen on %s, another process does: stop that process, or choose another port", e.What, e.Address)
 }
 
 // NewTemporal checks that the program is there and chooses a port where none is
@@ -158,7 +146,7 @@ func (t *Temporal) Process() Process {
 		Name: "temporal",
 		Argv: argv,
 		Prepare: func(ctx context.Context) error {
-			err := t.prepare()
+			err := t.prepare(ctx)
 			if err == nil {
 				err = t.match(ctx, flags, environ)
 			}
@@ -175,25 +163,14 @@ func (t *Temporal) Process() Process {
 
 // prepare makes the directory of the socket, and keeps another server on the port from being
 // taken for this one.
-func (t *Temporal) prepare() error {
+func (t *Temporal) prepare(ctx context.Context) error {
 	if t.socket != "" {
 		own := account{kind: accountOwn, uid: os.Geteuid(), gid: os.Getegid()}
 		if err := makeSocketDir(filepath.Dir(t.socket), "Temporal's Web UI", own); err != nil {
 			return Permanent(err)
 		}
 	}
-	address := net.JoinHostPort(t.config.IP, strconv.Itoa(t.config.Port))
-	listener, err := net.Listen("tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return &PortTakenError{What: "Temporal", Address: address}
-	}
-	if err != nil {
-		return err
-	}
-	if err := listener.Close(); err != nil {
-		return fmt.Errorf("looking whether %s is free: %w", address, err)
-	}
-	return nil
+	return CheckPort(ctx, "Temporal", net.JoinHostPort(t.config.IP, strconv.Itoa(t.config.Port)))
 }
 
 // helpBound bounds the answer of the program to --help, on a busy machine.

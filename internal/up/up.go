@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/accounts"
@@ -343,15 +342,9 @@ func (s *stack) metricsAddress() (string, error) {
 func portFree(what, address, flag string) func(context.Context) error {
 	begun := false
 	return func(ctx context.Context) error {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-		if err == nil {
-			begun = true
-			return l.Close()
-		}
-		if errors.Is(err, syscall.EADDRINUSE) {
-			err = withFlag(&devstack.PortTakenError{What: what, Address: address}, flag)
-		}
-		if begun {
+		err := withFlag(devstack.CheckPort(ctx, what, address), flag)
+		begun = begun || err == nil
+		if err == nil || begun {
 			return err
 		}
 		return devstack.Permanent(err)
