@@ -1,6 +1,9 @@
 package measure
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // What the tests of pure parts need to see.
 
@@ -60,3 +63,8 @@ func (s *Sandbox) AheadPID() int {
 
 // InitPID returns the process ID of a sandbox's init process.
 func (s *Sandbox) InitPID() int { return s.launcher.space.pid }
+
+// LockSpace gives the space a namespace that nothing can enter or leave.
+func (s *Sandbox) LockSpace() {
+	s.launcher.space.usable = append(slices.Clone(s.launcher.space.usable), namespace{name: "none"})
+}

@@ -197,14 +197,17 @@ func (s *Sandbox) refresh() error {
 	// What was shown may be gone: that concerns its commands, not the slot.
 	s.config.Isolation.ReadOnly = slices.Concat(s.always, present(s.shown))
 	lacking, err := s.launcher.occupy(s.config, s.workDir, s.reapStale)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNotKilled):
 		s.stuck = fmt.Errorf("moving the launching thread: %w", err)
 		return s.stuck
+	case err != nil:
+		return s.replace()
 	}
 	return s.asBefore(lacking)
 }
 
-// replace replaces the launching thread.
+// replace replaces the launching thread: one that cannot leave its namespaces ends with them.
 func (s *Sandbox) replace() error {
 	launch, lacking, err := (*launcher)(nil), []Unenforced(nil), s.launcher.close(s.reapStale)
 	if err == nil {

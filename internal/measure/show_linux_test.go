@@ -98,3 +98,21 @@ func TestASlotIsReadyBeforeItsNextJob(t *testing.T) {
 	output, _ = shell(t, sandbox, "cat "+mounted+"/file")
 	require.Equal(t, "mounted", output)
 }
+
+func TestASlotWhoseNamespacesCannotBeLeftGoesOn(t *testing.T) {
+	t.Parallel()
+	sandbox, ok := isolated(t, measure.SandboxConfig{})
+	if !ok {
+		return
+	}
+	_, sample := shell(t, sandbox, "echo left >/tmp/file")
+	require.True(t, sample.Succeeded())
+	sandbox.LockSpace()
+	require.NoError(t, sandbox.Clean(t.Context()))
+	output, sample := shell(t, sandbox, "cat /tmp/file 2>/dev/null || echo gone; readlink /proc/self/ns/net")
+	require.True(t, sample.Succeeded())
+	require.Contains(t, output, "gone\n")
+	own, err := os.Readlink("/proc/self/ns/net")
+	require.NoError(t, err)
+	require.NotContains(t, output, own, "commands are isolated as before")
+}

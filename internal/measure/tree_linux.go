@@ -267,9 +267,15 @@ func (s *Sandbox) Clean(ctx context.Context) error {
 	if _, err := s.sweep(ctx); err != nil {
 		return err
 	}
-	s.shown = nil
+	s.shown, s.config.Isolation.ReadOnly = nil, s.always
 	// Also one in which nothing has run: it shows what was mounted, and hides what existed, when it was arranged.
-	if err := s.launcher.vacate(s.reapStale); err != nil {
+	err := s.launcher.vacate(s.reapStale)
+	if err != nil && !errors.Is(err, ErrNotKilled) {
+		if err = s.replace(); err == nil {
+			err = s.launcher.vacate(s.reapStale)
+		}
+	}
+	if err != nil {
 		s.stuck = fmt.Errorf("ending the space of commands: %w", err)
 		return s.stuck
 	}
