@@ -32,7 +32,7 @@ import (
 const (
 	// Numbers of random histories that are played; a failing one prints its seed,
 	// and BENCHLOOM_HISTORY=seed plays that one alone.
-	someHistories, allHistories = 8, 40
+	someHistories, allHistories = 4, 40
 	// players play them side by side.
 	players = 4
 )

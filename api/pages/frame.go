@@ -53,8 +53,8 @@ type frame struct {
 func (f frame) SignedIn() bool { return f.Who.Role != "" }
 
 // parse reads the templates: each page is the frame, the parts, and its own file.
-func (p *Pages) parse() (map[string]*template.Template, error) {
-	base, err := template.New("frame").Funcs(p.words()).ParseFS(templateFiles, "templates/frame.html", "templates/parts*.html")
+func parse(words template.FuncMap) (map[string]*template.Template, error) {
+	base, err := template.New("frame").Funcs(words).ParseFS(templateFiles, "templates/frame.html", "templates/parts*.html")
 	if err != nil {
 		return nil, fmt.Errorf("reading the frame of pages: %w", err)
 	}

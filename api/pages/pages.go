@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -49,16 +50,26 @@ func New(c Config) (*Pages, error) {
 	if c.API == nil || c.Now == nil || c.Log == nil || c.Random == nil {
 		return nil, errors.New("building the pages: API, Now, Log and Random must be set")
 	}
-	p := &Pages{Config: c, live: newLive()}
-	var err error
-	if p.assets, err = loadAssets(); err != nil {
+	kept, err := files()
+	if err != nil {
 		return nil, fmt.Errorf("building the pages: %w", err)
 	}
-	if p.templates, err = p.parse(); err != nil {
-		return nil, fmt.Errorf("building the pages: %w", err)
-	}
-	return p, nil
+	return &Pages{Config: c, assets: kept.assets, templates: kept.templates, live: newLive()}, nil
 }
+
+// built is what pages are made of.
+type built struct {
+	assets    assets
+	templates map[string]*template.Template
+}
+
+// files reads assets and templates. They are part of the program, so once is enough.
+var files = sync.OnceValues(func() (b built, err error) {
+	if b.assets, err = loadAssets(); err == nil {
+		b.templates, err = parse(words(b.assets))
+	}
+	return b, err
+})
 
 // page is one kind of page.
 type page struct {

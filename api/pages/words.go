@@ -19,9 +19,9 @@ import (
 )
 
 // words are the functions of templates. Those with the time take the frame's Now first.
-func (p *Pages) words() template.FuncMap {
+func words(a assets) template.FuncMap {
 	return template.FuncMap{
-		"asset":   p.assets.path,
+		"asset":   a.path,
 		"ago":     ago,
 		"until":   until,
 		"elapsed": elapsed,

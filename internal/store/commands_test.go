@@ -47,8 +47,18 @@ func lineJob(request bench.Request, place int) bench.Job {
 
 func TestThousandsOfCommandsAreWrittenWithTheirRequest(t *testing.T) {
 	t.Parallel()
+	writeCommands(t, 2500)
+}
+
+func TestLongTenThousandCommandsAreWrittenWithTheirRequest(t *testing.T) {
+	t.Parallel()
+	writeCommands(t, 10_000)
+}
+
+// writeCommands writes a request for commands, and looks at each.
+func writeCommands(t *testing.T, n int) {
+	t.Helper()
 	r := newRecord(t)
-	const n = 10_000
 	request := batch(t, n)
 	stored, created, err := r.CreateCommands(t.Context(), request, lines(request, n))
 	require.NoError(t, err)

@@ -20,9 +20,19 @@ import (
 // deadlock, even if it is refused.
 func TestConcurrentOperationsNeverDeadlock(t *testing.T) {
 	t.Parallel()
+	operateTogether(t, 20)
+}
+
+func TestLongConcurrentOperationsNeverDeadlock(t *testing.T) {
+	t.Parallel()
+	operateTogether(t, 60)
+}
+
+func operateTogether(t *testing.T, rounds int) {
+	t.Helper()
 	r := newRecord(t)
 	r.Store = storetest.Open(t, r.url+"&pool_max_conns=12&options=-c%20deadlock_timeout%3D20ms")
-	const requests, workers, rounds = 6, 6, 60
+	const requests, workers = 6, 6
 	tags, ids := make([]string, requests), make([]bench.RequestID, requests)
 	for i := range tags {
 		tags[i] = fmt.Sprint("v", i)
