@@ -19,8 +19,11 @@ const (
 	headerBound = 10 * time.Second
 	idleBound   = 2 * time.Minute
 	maxHeader   = 64 << 10
-	// maxConnections bounds the open connections; more wait until one closes.
-	maxConnections = 1000
+	// maxConnections bounds the open connections; more wait until one closes. Beyond
+	// keptConnections, those that wait for a further request are closed, the oldest first:
+	// nobody shuts others out by keeping connections open.
+	maxConnections  = 1000
+	keptConnections = maxConnections / 2
 	// stopBound bounds pending answers once the API stops; those that wait for output end
 	// at once.
 	stopBound = 10 * time.Second
@@ -86,7 +89,11 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 
 // ServeTLS is [Serve] for connections that are encrypted as configured; nil: they are not.
 func ServeTLS(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, config *tls.Config) error {
-	listener = netutil.LimitListener(listener, maxConnections)
+	return serve(ctx, listener, handler, log, config, maxConnections, keptConnections)
+}
+
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, config *tls.Config, most, kept int) error {
+	listener = netutil.LimitListener(listener, most)
 	if config != nil {
 		listener = tls.NewListener(listener, config)
 	}
@@ -97,6 +104,7 @@ func ServeTLS(ctx context.Context, listener net.Listener, handler http.Handler, 
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ReadHeaderTimeout: headerBound,
 		IdleTimeout:       idleBound,
+		ConnState:         (&connections{kept: kept, idle: make(map[net.Conn]time.Time)}).change,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

@@ -20,8 +20,8 @@ const roleHeader = "Benchloom-Role"
 const signInPath = "/benchloom/sign-in"
 
 // TemporalUI serves Temporal's Web UI at an address of its own, with the hosts, the sign-in
-// and the roles of the API: whoever may read here may look at workflows there, and admins may
-// act on them. A token comes from the cookie of the API's own pages, which browsers send to
+// and the roles of the API: whoever may read here may look at workflows there, and admins of all
+// projects may act on them. A token comes from the cookie of the API's own pages, which browsers send to
 // every port of a host, or as the password when the browser asks for one. Page is the API's
 // own address as browsers write it, whose port names the cookie.
 func (h *Handler) TemporalUI(page string) http.Handler {
@@ -32,7 +32,11 @@ func (h *Handler) TemporalUI(page string) http.Handler {
 			for _, name := range []string{"Authorization", "Cookie", roleHeader, "Origin", "Sec-Fetch-Site"} {
 				r.Out.Header.Del(name)
 			}
-			r.Out.Header.Set(roleHeader, caller(r.In.Context()).Role)
+			who := caller(r.In.Context())
+			if who.Project != "" {
+				who.Role = RoleReader // workflows are of all projects
+			}
+			r.Out.Header.Set(roleHeader, who.Role)
 		},
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

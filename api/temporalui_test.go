@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
 // The Web UI behind its socket gets a visitor's role, and no token; others do not get there.
@@ -29,8 +30,12 @@ func TestTemporalsWebUIHasTheSignInOfTheAPI(t *testing.T) {
 	go func() { _ = behind.Serve(listener) }()
 	t.Cleanup(func() { _ = behind.Close() })
 
+	const oneProject = "admin of one project"
 	serve := func(open bool) func(role string, headers ...string) reply {
 		b := setup(t, func(c *api.Config) { c.OpenRead, c.TemporalUISocket = open, socket })
+		b.project(t)
+		ofOne, _ := b.createToken(t, apiclient.NewToken{Owner: "head", Role: api.RoleAdmin, Project: "go"})
+		b.tokens[oneProject] = ofOne.Secret
 		handler, ok := b.server.Config.Handler.(*api.Handler)
 		require.True(t, ok)
 		page := handler.TemporalUI("127.0.0.1:7480")
@@ -72,6 +77,7 @@ func TestTemporalsWebUIHasTheSignInOfTheAPI(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, closed(role, "Cookie", "benchloom_1").status) // of another API on this host
 	}
 	require.Equal(t, seen(api.RoleReader), closed(api.RoleReader, "Benchloom-Role", "admin").body)
+	require.Equal(t, seen(api.RoleReader), closed(oneProject).body, "workflows are of all projects")
 	for _, refused := range []reply{closed(""), closed(api.RoleCollector), open(api.RoleCollector), closed(sharedToken), open("", "Path", "/benchloom/sign-in")} {
 		require.Equal(t, http.StatusUnauthorized, refused.status)
 		require.Contains(t, refused.header.Get("WWW-Authenticate"), "Basic")

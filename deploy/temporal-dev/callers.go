@@ -183,6 +183,7 @@ func (c *callers) ask(ctx context.Context, token string) (caller, error) {
 	var info struct {
 		Principal  string   `json:"principal"`
 		Role       string   `json:"role"`
+		Project    string   `json:"project"`
 		Collector  string   `json:"collector"`
 		TaskQueues []string `json:"task_queues"`
 	}
@@ -192,9 +193,10 @@ func (c *callers) ask(ctx context.Context, token string) (caller, error) {
 	switch {
 	case info.Collector != "":
 		return caller{kind: collector, name: info.Collector, queues: info.TaskQueues}, nil
-	case info.Role == "admin":
+	case info.Role == "admin" && info.Project == "":
 		return caller{kind: admin, name: info.Principal}, nil
-	case info.Role == "reader" || info.Role == "writer":
+	case info.Role == "reader" || info.Role == "writer" || info.Role == "admin":
+		// A token of one project changes nothing here: workflows are of all projects.
 		return caller{kind: reader, name: info.Principal}, nil
 	}
 	return caller{}, nil // the token that collectors share opens nothing here

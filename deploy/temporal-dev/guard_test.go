@@ -36,6 +36,8 @@ const (
 	readerToken = "blm_reader"
 	adminToken  = "blm_admin"
 	sharedToken = "blm_shared-by-collectors"
+	// someToken belongs to an admin of one project.
+	someToken = "blm_some"
 )
 
 // benchloom is an API that knows some tokens.
@@ -54,6 +56,7 @@ func startBenchloom(t *testing.T) *benchloom {
 		otherToken:  {"role": "collector", "collector": "two", "task_queues": []string{"bench/x/1/two"}},
 		readerToken: {"role": "writer", "principal": "wanda"},
 		adminToken:  {"role": "admin", "principal": "ada"},
+		someToken:   {"role": "admin", "principal": "sam", "project": "go"},
 		sharedToken: {"role": "collector", "principal": "collectors"},
 	}}
 	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -123,13 +126,13 @@ func TestCallsNeedAToken(t *testing.T) {
 			func(ctx context.Context) error {
 				_, err := client.ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: "bench"})
 				return err
-			}, []string{ownToken, readerToken, adminToken},
+			}, []string{ownToken, readerToken, someToken, adminToken},
 		},
 		"the namespace": {
 			func(ctx context.Context) error {
 				_, err := client.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: "bench"})
 				return err
-			}, []string{ownToken, readerToken, adminToken, oneToken, otherToken},
+			}, []string{ownToken, readerToken, someToken, adminToken, oneToken, otherToken},
 		},
 		"start": {
 			func(ctx context.Context) error {
@@ -188,7 +191,7 @@ func TestCallsNeedAToken(t *testing.T) {
 	}
 	var running sync.WaitGroup
 	for name, c := range calls {
-		for _, token := range []string{nobody, invented, sharedToken, oneToken, otherToken, readerToken, adminToken, ownToken} {
+		for _, token := range []string{nobody, invented, sharedToken, oneToken, otherToken, readerToken, someToken, adminToken, ownToken} {
 			running.Go(func() {
 				// A poll that is let in waits.
 				ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
