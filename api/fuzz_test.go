@@ -16,6 +16,8 @@ import (
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 // What a collector sends never costs more than an answer: no panic, no internal error,
@@ -95,9 +97,12 @@ func FuzzStartRun(f *testing.F) {
 	w := newRolesWorld(f)
 	j := w.submit(f, w.tag())
 	r := w.registered()
-	fuzzJSON(f, w, "own", http.MethodPost, "/runs/"+string(bench.NewRunID(j.key, "workflow", "activity", 1))+"/start", func(t *testing.T, _ string) {
+	run := bench.NewRunID(j.key, "workflow", "activity", 1)
+	dispatched := w.runStart(f, run, r)
+	dispatched.Facts = json.RawMessage(`{"kernel":"6.1"}`)
+	fuzzJSON(f, w, "own", http.MethodPost, "/runs/"+string(run)+"/start", func(t *testing.T, _ string) {
 		requireReadable(t, w, "/jobs/"+string(j.key))
-	}, apiclient.RunStart{Reason: bench.Scheduled, Collector: "own", Epoch: r.Collector.Epoch, Facts: json.RawMessage(`{"kernel":"6.1"}`)},
+	}, dispatched, apiclient.RunStart{Reason: bench.Scheduled, Collector: "own", Epoch: r.Collector.Epoch, Facts: json.RawMessage(`{"kernel":"6.1"}`)},
 		apiclient.RunStart{Reason: bench.Retry, Collector: "other", Epoch: 1})
 }
 
@@ -138,8 +143,67 @@ func FuzzEnrollCollector(f *testing.F) {
 
 func FuzzFinishBuild(f *testing.F) {
 	w := newRolesWorld(f)
-	run, _ := w.run()
-	fuzzJSON(f, w, "own", http.MethodPost, "/runs/"+string(run)+"/build/finish", nil, apiclient.BuildFinish{Size: 1, SHA256: buildKey}, apiclient.BuildFinish{Size: 1 << 62})
+	run := w.buildRun()
+	require.Equal(f, http.StatusNoContent, w.send(f, "own", http.MethodPut, "/api/v1/runs/"+string(run)+"/build/chunks/0", "piece", "Content-Type", "application/octet-stream").status)
+	fuzzJSON(f, w, "own", http.MethodPost, "/runs/"+string(run)+"/build/finish", nil,
+		apiclient.BuildFinish{Size: 5, SHA256: sha256Hex("piece")}, apiclient.BuildFinish{Size: 1, SHA256: buildKey}, apiclient.BuildFinish{Size: 1 << 62})
+}
+
+func FuzzUploadBuildChunk(f *testing.F) {
+	w := newRolesWorld(f)
+	run := w.buildRun()
+	for number, piece := range map[int64]string{0: "piece", 1: "\x1f\x8b", -1: "before", 1 << 40: "far", 2: ""} {
+		f.Add(number, piece)
+	}
+	f.Fuzz(func(t *testing.T, number int64, piece string) {
+		requireAnswer(t, w.send(t, "own", http.MethodPut, fmt.Sprintf("/api/v1/runs/%s/build/chunks/%d", run, number), piece, "Content-Type", "application/octet-stream"))
+	})
+}
+
+func FuzzPutOwnToken(f *testing.F) {
+	w := newRolesWorld(f)
+	fuzzJSON(f, w, "shared", http.MethodPut, "/collectors/own-token", func(t *testing.T, _ string) {
+		requireReadable(t, w, "/collectors")
+	}, apiclient.OwnToken{Name: "uninvited", SecretHash: strings.Repeat("0", 64), Machines: []string{"machine"}}, apiclient.OwnToken{Name: "own", SecretHash: sha256Hex("own")})
+}
+
+// buildRun is one of a build that the collector own has begun.
+func (w *rolesWorld) buildRun() bench.RunID {
+	r, err := w.writer.CreateRequest(w.t.Context(), apiclient.NewRequest{Project: "go", Tag: w.tag()})
+	require.NoError(w.t, err)
+	w.admit(w.t, r.ID)
+	recipe := bench.BuildRecipe{Repository: "/srv/repo", Command: []string{"make"}, Output: ".", TimeoutSeconds: 60}
+	spec, err := recipe.Spec("go", r.Tag, linux, strings.Repeat("c", 40), strings.Repeat("a", 40))
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.store.SetBuildRevision(w.t.Context(), "go", recipe.Hash(linux), spec))
+	pool := bench.Pool{Target: linux, SizeClass: 2, Name: "main"}
+	key := bench.JobIdentity{Project: "go", Kind: bench.KindBuild, Suite: string(spec.Key)}.Key()
+	require.NoError(w.t, w.store.ExpandRequest(w.t.Context(), r.ID, store.Expansion{Stage: bench.StageBuild, Jobs: storetest.Planned(bench.Job{
+		Project: "go", Key: key,
+		Work:     bench.Work{Tag: r.Tag, Kind: bench.KindBuild, Target: linux, Build: &spec, TestCases: []bench.TestCase{}},
+		Location: bench.Location{SizeClass: 2, Pool: "main", TaskQueue: pool.TaskQueue()},
+		Turn:     bench.Turn{Queue: "project:go", Weight: 1, Priority: 3, RequestCreated: r.CreatedAt},
+		JobState: bench.JobState{Status: bench.JobQueued},
+	})}))
+	_, err = w.store.HandOut(w.t.Context(), pool.TaskQueue(), store.HandOutOptions{Depth: func(int) int { return 100 }})
+	require.NoError(w.t, err)
+	return w.start(w.t, job{request: r, key: key}, w.registered(), 1).Run.ID
+}
+
+// fuzzed names the target of each operation with which collectors send something.
+var fuzzed = map[string]func(*testing.F){
+	"append-run-log": FuzzAppendLog, "enroll-collector": FuzzEnrollCollector, "finish-build": FuzzFinishBuild, "finish-run": FuzzFinishRun,
+	"heartbeat": FuzzHeartbeat, "put-own-token": FuzzPutOwnToken, "register-collector": FuzzRegisterCollector, "start-run": FuzzStartRun,
+	"upload-block": FuzzUploadBlock, "upload-build-chunk": FuzzUploadBuildChunk,
+}
+
+func TestEveryBodyOfCollectorsHasAFuzzTarget(t *testing.T) {
+	t.Parallel()
+	for _, op := range operations(t, setup(t)) {
+		if op.method != http.MethodGet && strings.HasPrefix(op.role, "collector") {
+			require.Contains(t, fuzzed, op.id)
+		}
+	}
 }
 
 func FuzzAppendLog(f *testing.F) {

@@ -3,6 +3,7 @@ package hostile_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -104,7 +105,7 @@ type attempt struct {
 }
 
 // wantAttempts counts them, so that none is lost.
-const wantAttempts = 48
+const wantAttempts = 53
 
 // Mallory is a collector with its own token, its own pool, HTTP and Temporal, and knows
 // every ID and all that Temporal's histories hold.
@@ -114,6 +115,7 @@ func TestAHostileCollector(t *testing.T) {
 	v := startVictim(t, s)
 	m := s.enrol(t, "mallory", 7)
 	attempts := append(v.onOthersRuns(m), v.atTheFence(t, m)...)
+	attempts = append(attempts, v.asNeighbour(t)...)
 	attempts = append(attempts, v.ofIdentity(t, m)...)
 	attempts = append(attempts, v.ofRoles(m)...)
 	attempts = append(attempts, v.ofForm(t, m)...)
@@ -204,6 +206,33 @@ func (v *victim) atTheFence(t *testing.T, m *enrolled) []attempt {
 			return v.call(t, m.token, http.MethodPost, "/api/v1/collectors/"+m.name+"/heartbeat", map[string]any{"epoch": old})
 		}, []string{"fenced"}},
 		{"a job that does not exist", begin(bench.NewRunID("aaaaaaaaaaaaaaaa", "mallory", "activity", 1), nil), nil},
+	}
+}
+
+// asNeighbour tries to begin runs as a collector that serves the task queue of the victim's
+// job, so that only the secret of the dispatch is in its way.
+func (v *victim) asNeighbour(t *testing.T) []attempt {
+	t.Helper()
+	victims, err := v.API.Collector(t.Context(), v.command.Collector)
+	require.NoError(t, err)
+	n := v.enrolIn(t, "neighbour", victims.SizeClass, victims.Pool)
+	t.Cleanup(func() { require.NoError(t, v.API.RemoveCollector(context.WithoutCancel(t.Context()), n.name, true)) })
+	begin := func(run bench.RunID, change map[string]any) func(t *testing.T) reply {
+		return func(t *testing.T) reply {
+			body := map[string]any{"reason": "scheduled", "collector": n.name, "epoch": n.epoch, "task_queue": v.taskQueue}
+			maps.Copy(body, change)
+			return v.call(t, n.token, http.MethodPost, "/api/v1/runs/"+string(run)+"/start", body)
+		}
+	}
+	own := bench.NewRunID(v.command.Job, "neighbour", "activity", 1)
+	dispatch := v.dispatched["Dispatch"]
+	stale := []string{"stale-dispatch"}
+	return []attempt{
+		{"a neighbour without the secret", begin(own, nil), stale},
+		{"a neighbour with a guessed secret", begin(own, map[string]any{"dispatch": "7a0c9b34-2d0a-4f8e-9a51-7e1c6f0d2b11"}), stale},
+		{"a neighbour with the secret of another job", begin(bench.NewRunID(v.build.Job, "neighbour", "activity", 1), map[string]any{"dispatch": dispatch}), stale},
+		{"a neighbour with a copied secret", begin(own, map[string]any{"dispatch": dispatch}), []string{"under-way"}},
+		{"a neighbour, for another's run by its ID", begin(v.command.ID, map[string]any{"dispatch": dispatch}), []string{"fenced"}},
 	}
 }
 
@@ -314,7 +343,7 @@ func (v *victim) unharmed(t *testing.T, m *enrolled) {
 	log := v.call(t, v.token(t, up.TokenUser), http.MethodGet, "/api/v1/runs/"+string(v.command.ID)+"/log", nil)
 	require.NotContains(t, log.body, "planted")
 	var forged int
-	require.NoError(t, v.database(t).QueryRow(t.Context(), `select count(*) from job_run where collector = $1`, m.name).Scan(&forged))
+	require.NoError(t, v.database(t).QueryRow(t.Context(), `select count(*) from job_run where collector in ($1, 'neighbour')`, m.name).Scan(&forged))
 	require.Zero(t, forged)
 }
 

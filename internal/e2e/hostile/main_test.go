@@ -206,7 +206,13 @@ type enrolled struct {
 // enrol invites a collector to a pool of its own, enrols and registers it.
 func (s service) enrol(t *testing.T, name string, class bench.SizeClass) *enrolled {
 	t.Helper()
-	invited, err := s.API.InviteCollector(t.Context(), apiclient.Invite{Name: name, Target: target, SizeClass: class, Pool: "pool-of-" + name})
+	return s.enrolIn(t, name, class, "pool-of-"+name)
+}
+
+// enrolIn enrols a collector in a pool.
+func (s service) enrolIn(t *testing.T, name string, class bench.SizeClass, pool string) *enrolled {
+	t.Helper()
+	invited, err := s.API.InviteCollector(t.Context(), apiclient.Invite{Name: name, Target: target, SizeClass: class, Pool: pool})
 	require.NoError(t, err)
 	e := &enrolled{name: name, invitation: invited.Token}
 	e.token, err = api.NewToken(rand.Reader)

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/up"
@@ -38,16 +40,24 @@ func kinds() []kind {
 // flood loads one API.
 type flood struct {
 	address, token string // host:port, and that of the administrator
-	calls          []atomic.Int64
-	connections    sync.WaitGroup
+	// reader is a token of the slow readers: calls without one share the rate of their
+	// address, which the invented methods use up.
+	reader      string
+	calls       []atomic.Int64
+	exports     atomic.Int64 // that slow readers began to get
+	connections sync.WaitGroup
 }
 
-func newFlood(stack *livestack.Stack) (*flood, error) {
+func newFlood(ctx context.Context, stack *livestack.Stack) (*flood, error) {
 	token, err := devstack.ReadToken(stack.State(), up.TokenUser)
 	if err != nil {
 		return nil, err
 	}
-	return &flood{address: strings.TrimPrefix(stack.Up.Addresses[up.AddressAPI], "http://"), token: token, calls: make([]atomic.Int64, len(kinds()))}, nil
+	reader, err := stack.API.CreateToken(ctx, apiclient.NewToken{Owner: "slow", Role: api.RoleReader})
+	if err != nil {
+		return nil, err
+	}
+	return &flood{address: strings.TrimPrefix(stack.Up.Addresses[up.AddressAPI], "http://"), token: token, reader: reader.Secret, calls: make([]atomic.Int64, len(kinds()))}, nil
 }
 
 // start opens the connections, which go on until the context ends.
@@ -134,6 +144,9 @@ func (f *flood) open(ctx context.Context) (net.Conn, func()) {
 	}
 }
 
+// exported begins the answer with an export.
+const exported = "HTTP/1.1 200 OK\r\n"
+
 // readSlowly asks for an export and reads a byte a second, for a minute.
 func readSlowly(ctx context.Context, f *flood, _ *http.Client) {
 	conn, end := f.open(ctx)
@@ -144,9 +157,14 @@ func readSlowly(ctx context.Context, f *flood, _ *http.Client) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetReadBuffer(4 << 10) // as little as possible
 	}
-	if _, err := fmt.Fprintf(conn, "GET /api/v1/results/export?project=adhoc&format=csv HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+	if _, err := fmt.Fprintf(conn, "GET /api/v1/results/export?project=adhoc&format=csv HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", f.reader); err != nil {
 		return
 	}
+	begin := make([]byte, len(exported))
+	if _, err := io.ReadFull(conn, begin); err != nil || string(begin) != exported {
+		return // exports have few slots
+	}
+	f.exports.Add(1)
 	var one [1]byte
 	for range 60 {
 		if _, err := conn.Read(one[:]); err != nil || ctx.Err() != nil {

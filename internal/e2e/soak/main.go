@@ -58,8 +58,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.DurationVar(&o.duration, "duration", 15*time.Minute, "time for which the API is flooded")
 	flags.IntVar(&o.connections, "connections", 200, "connections of the flood")
 	flags.IntVar(&o.memory, "memory", 150, "limit of the API's resident memory, in MB (1,000,000 bytes)")
-	// Heartbeats come every 3 s.
-	flags.DurationVar(&o.silence, "silence", 7*time.Second, "age of a collector's last heartbeat from which one was lost")
+	// Heartbeats come every 3 s: two intervals are 6 s.
+	flags.DurationVar(&o.silence, "silence", 5500*time.Millisecond, "age of a collector's last heartbeat from which one was lost")
 	flags.IntVar(&o.filling, "filling", 4000, "measurements before the flood, for exports to be large")
 	flags.StringVar(&o.programs.Benchloom, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "path of the benchloom binary")
 	flags.StringVar(&o.programs.Temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "path of the embedded Temporal")
@@ -114,7 +114,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	progress("flooding %s with %d connections for %s", address, o.connections, o.duration)
-	f, err := newFlood(stack)
+	f, err := newFlood(ctx, stack)
 	if err != nil {
 		return err
 	}
@@ -128,6 +128,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	if err := found.print(stdout, f.counts()); err != nil {
 		return err
+	}
+	if f.exports.Load() == 0 {
+		return errors.New("no slow reader got an export: nothing was read slowly")
 	}
 	return found.judge(int64(o.memory)*1_000_000, o.silence)
 }
