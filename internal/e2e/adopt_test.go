@@ -71,51 +71,48 @@ func TestARunIsAdopted(t *testing.T) {
 	s := startStack(t)
 	c := s.temporal(t)
 
-	a := s.adopt(t, c)
-	a.finish()
-	d := s.await(t, a.id, ended)
-	requireSuccess(t, d.Outcome, d)
-	require.Len(t, d.Runs, 1)
-	require.NotContains(t, activities(t, c, a.workflow), protocol.RunJob, "nothing was dispatched again")
-
-	// Its cancellation reaches the collector through the record.
-	a = s.adopt(t, c)
-	_, err := s.api.CancelRequest(t.Context(), string(a.id), apiclient.Act{})
-	require.NoError(t, err)
-	d = s.await(t, a.id, ended)
-	require.Equal(t, bench.Cancelled, d.Outcome)
-	require.Eventually(t, func() bool {
-		collectors, err := s.api.Collectors(t.Context())
+	t.Run("and ends", func(t *testing.T) {
+		a := s.adopt(t, c)
+		a.finish()
+		d := s.await(t, a.id, ended)
+		requireSuccess(t, d.Outcome, d)
+		require.Len(t, d.Runs, 1)
+		require.NotContains(t, activities(t, c, a.workflow), protocol.RunJob, "nothing was dispatched again")
+	})
+	t.Run("its cancellation reaches the collector through the record", func(t *testing.T) {
+		a := s.adopt(t, c)
+		_, err := s.api.CancelRequest(t.Context(), string(a.id), apiclient.Act{})
 		require.NoError(t, err)
-		return collectors[0].CurrentRun == ""
-	}, patience, 50*time.Millisecond, "the collector goes on with a cancelled run")
-	require.Eventually(t, func() bool { return ends(t, c, a.workflow) }, patience, 50*time.Millisecond)
-	d, err = s.api.Request(t.Context(), string(a.id))
-	require.NoError(t, err)
-	require.Len(t, d.Runs, 1)
-	require.Equal(t, bench.RunCancelled, d.Runs[0].Outcome)
-}
-
-// Neither an orchestrator nor a collector that dies while a run is adopted costs more
-// than that run.
-func TestProcessesDieWhileARunIsAdopted(t *testing.T) {
-	t.Parallel()
-	s := startStack(t)
-	c := s.temporal(t)
-
-	a := s.adopt(t, c)
-	s.kill(t, "orchestrator")
-	a.finish()
-	d := s.await(t, a.id, ended)
-	requireSuccess(t, d.Outcome, d)
-	require.Len(t, d.Runs, 1)
-
-	a = s.adopt(t, c)
-	s.kill(t, "collector-local-1")
-	a.finish()
-	d = s.await(t, a.id, ended)
-	requireSuccess(t, d.Outcome, d)
-	require.Len(t, d.Runs, 2, "the collector's death is a run's")
-	require.Equal(t, bench.RunLost, d.Runs[0].Outcome)
-	require.Equal(t, []string{protocol.AwaitRun, protocol.AssessJob, protocol.RunJob, protocol.RecordJobEnd}, activities(t, c, a.workflow))
+		d := s.await(t, a.id, ended)
+		require.Equal(t, bench.Cancelled, d.Outcome)
+		require.Eventually(t, func() bool {
+			collectors, err := s.api.Collectors(t.Context())
+			require.NoError(t, err)
+			return collectors[0].CurrentRun == ""
+		}, patience, 50*time.Millisecond, "the collector goes on with a cancelled run")
+		require.Eventually(t, func() bool { return ends(t, c, a.workflow) }, patience, 50*time.Millisecond)
+		d, err = s.api.Request(t.Context(), string(a.id))
+		require.NoError(t, err)
+		require.Len(t, d.Runs, 1)
+		require.Equal(t, bench.RunCancelled, d.Runs[0].Outcome)
+	})
+	// A process that dies meanwhile costs no more than that run.
+	t.Run("and the orchestrator dies", func(t *testing.T) {
+		a := s.adopt(t, c)
+		s.kill(t, "orchestrator")
+		a.finish()
+		d := s.await(t, a.id, ended)
+		requireSuccess(t, d.Outcome, d)
+		require.Len(t, d.Runs, 1)
+	})
+	t.Run("and the collector dies", func(t *testing.T) {
+		a := s.adopt(t, c)
+		s.kill(t, "collector-local-1")
+		a.finish()
+		d := s.await(t, a.id, ended)
+		requireSuccess(t, d.Outcome, d)
+		require.Len(t, d.Runs, 2, "the collector's death is a run's")
+		require.Equal(t, bench.RunLost, d.Runs[0].Outcome)
+		require.Equal(t, []string{protocol.AwaitRun, protocol.AssessJob, protocol.RunJob, protocol.RecordJobEnd}, activities(t, c, a.workflow))
+	})
 }
