@@ -65,9 +65,14 @@ func pack(ctx context.Context, tx pgx.Tx, artifacts []int64) error {
 	if _, err := tx.Exec(ctx, `delete from stale_result where artifact_id = any($1)`, artifacts); err != nil {
 		return err
 	}
+	return repack(ctx, tx, artifacts, func(artifact int64) (map[sheetKey]packed.Sheet, error) { return rawSheets(ctx, tx, artifact) })
+}
+
+// repack replaces what is packed of artifacts, by ascending ID, by the sheets that of returns.
+func repack(ctx context.Context, tx pgx.Tx, artifacts []int64, of func(artifact int64) (map[sheetKey]packed.Sheet, error)) error {
 	changes := make(stripChanges)
 	for _, artifact := range artifacts {
-		sheets, err := rawSheets(ctx, tx, artifact)
+		sheets, err := of(artifact)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,6 +37,24 @@ func KnownSchema() int64 {
 		panic("store: the migration " + names[len(names)-1] + " does not begin with its number")
 	}
 	return version
+}
+
+// SchemaDigest identifies this program's schema by the content of its migrations: what was
+// made for another one may not suit it.
+func SchemaDigest() string {
+	sum := sha256.New()
+	names, err := fs.Glob(migrations, "migrations/*.sql")
+	for _, name := range names { // in the order of their numbers
+		var text []byte
+		if text, err = migrations.ReadFile(name); err != nil {
+			break
+		}
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("store: the program cannot read its migrations: %v", err)) // they are embedded: cannot happen
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // AwaitSchema returns when the database has this program's schema: an API migrates it, and

@@ -1,0 +1,45 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/packed"
+)
+
+// PackSheets packs sheets in place of those of artifacts of a project, with the points of
+// their histories, all or nothing. It does not look at the rows of results, from which
+// [Store.PackResults] makes sheets: it is for a record that is made to measure pages, too
+// large to hold all its rows. Call it with few artifacts at once; all are in memory. The
+// error wraps [ErrNotFound] if one is unknown.
+func (s *Store) PackSheets(ctx context.Context, project string, artifacts []ArtifactSheets) error {
+	tags := make([]string, len(artifacts))
+	for i, a := range artifacts {
+		tags[i] = a.Tag
+	}
+	err := pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
+		if err := lock(ctx, tx, "packed results of "+project); err != nil {
+			return err
+		}
+		ids, err := artifactIDs(ctx, tx, project, tags)
+		if err != nil {
+			return err
+		}
+		sheets := make(map[int64]map[sheetKey]packed.Sheet, len(ids))
+		for i, id := range ids {
+			if id == 0 {
+				return fmt.Errorf("artifact %s: %w", tags[i], ErrNotFound)
+			}
+			sheets[id] = make(map[sheetKey]packed.Sheet)
+			for _, sheet := range artifacts[i].Sheets {
+				sheets[id][sheetKey{sheet.Metric, sheet.Surrounding}] = sheet.Sheet
+			}
+		}
+		slices.Sort(ids)
+		return repack(ctx, tx, slices.Compact(ids), func(artifact int64) (map[sheetKey]packed.Sheet, error) { return sheets[artifact], nil })
+	})
+	return wrap("packing sheets of project "+project, err)
+}
