@@ -73,11 +73,11 @@ freeze: build postgres ## take away for ten minutes each what a measurement can 
 	BENCHLOOM_FREEZE=10m go test -count=1 -timeout 60m -parallel 4 -run '^TestLong.*EndsNoRun$$' ./internal/e2e
 
 .PHONY: bench
-bench: build postgres ## measure Benchloom itself, in Go's benchmark format
+bench: build postgres browser ## measure Benchloom itself, in Go's benchmark format
 	@scripts/bench
 
 .PHONY: bench-check
-bench-check: build postgres ## fail when a limit of docs/benchmarks.md is broken
+bench-check: build postgres browser ## fail when a limit of docs/benchmarks.md is broken
 	@scripts/bench --check
 
 .PHONY: bench-trust

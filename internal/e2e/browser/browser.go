@@ -1,5 +1,5 @@
-// Package browser opens a real Chromium for tests of what pages show, and of what pages of
-// others can do.
+// Package browser opens a real Chromium for tests of what pages show, of how soon, and of
+// what pages of others can do.
 //
 // It must not know any page. 'make browser' installs the browser.
 package browser
@@ -75,15 +75,27 @@ func (b *Browser) Stop() error {
 // the test.
 func (b *Browser) Tab(t testing.TB) context.Context {
 	t.Helper()
-	ctx, stop := context.WithTimeout(b.ctx, Patience)
-	t.Cleanup(stop)
-	ctx, leave := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
-	t.Cleanup(leave)
-	require.NoError(t, chromedp.Do(ctx), "opening a tab")
-	// Only one window of a browser has the focus; to these pages, each has.
-	_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	ctx, leave, err := b.Window()
 	require.NoError(t, err)
+	t.Cleanup(leave)
 	return ctx
+}
+
+// Window opens a tab as [Browser.Tab] does, for programs: it ends with leave.
+func (b *Browser) Window() (tab context.Context, leave func(), err error) {
+	ctx, stop := context.WithTimeout(b.ctx, Patience)
+	ctx, closeTab := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
+	leave = func() { closeTab(); stop() }
+	err = chromedp.Do(ctx)
+	if err == nil {
+		// Only one window of a browser has the focus; to these pages, each has.
+		_, err = chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	}
+	if err != nil {
+		leave()
+		return nil, nil, fmt.Errorf("opening a tab: %w", err)
+	}
+	return ctx, leave, nil
 }
 
 // Resolve makes the browser find hosts at addresses, in pairs, such as evil.example and

@@ -74,6 +74,16 @@ func limits() []limit {
 	all = append(all,
 		limit{part: partPages, benchmark: followersName(), unit: unitLooks, most: 1 + 1/watched.Seconds()},
 		limit{part: partPages, benchmark: followersName(), unit: unitOfOne, most: 1.15})
+	for _, of := range pagesOfResults {
+		for i, most := range []float64{0.100, 0.250, 0.500} {
+			name := resultsName(of, statesOfResults[i])
+			all = append(all, limit{part: partResults, benchmark: name, unit: unitP99, most: most}, limit{part: partResults, benchmark: name, unit: unitFailed, most: 0})
+		}
+		all = append(all, limit{part: partResults, benchmark: answerName(of), unit: unitLargest, most: 300e3})
+	}
+	all = append(all,
+		limit{part: partResults, benchmark: resultsMemoryName(), unit: unitPeak, most: 150e6},
+		limit{part: partResults, benchmark: paintName(fromNavigation), unit: unitP50, most: 0.300})
 	for _, process := range []string{"api", "orchestrator", "collector", "temporal", "up"} {
 		all = append(all, limit{part: partQueues, benchmark: growthName(process, mostWaiting), unit: unitGrowth, most: 100e6})
 	}

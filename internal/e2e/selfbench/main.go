@@ -2,11 +2,12 @@
 // from submitting a job to its start on a collector, the overhead of the wrapper around a
 // benchmark's command, the resources of idle processes, the makespan of a pool that loses
 // a collector, the cost of very many waiting jobs, the accuracy of comparisons with known
-// differences, that of verdicts on simulated requests, and the latency of web pages.
+// differences, that of verdicts on simulated requests, the latency of web pages, and that
+// of pages of results of a large project.
 //
 // With -check it fails when the median of the repetitions exceeds a limit in limits.go.
 // It uses the service from outside only: the built binaries, the HTTP API, Temporal's
-// histories, the record and /proc. See docs/benchmarks.md for method and figures.
+// histories, the record and /proc; package year writes a record beforehand. See docs/benchmarks.md for method and figures.
 package main
 
 import (
@@ -24,6 +25,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/e2e/livestack"
+	"github.com/benchloom/benchloom/internal/e2e/selfbench/year"
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
@@ -56,6 +58,7 @@ const (
 	partAccuracy  = "accuracy"
 	partVerdicts  = "verdicts"
 	partPages     = "pages"
+	partResults   = "results"
 )
 
 type options struct {
@@ -70,6 +73,7 @@ type options struct {
 	accuracy    accuracyPlan
 	verdicts    verdictsPlan
 	pages       pagesPlan
+	results     resultsPlan
 	idle        time.Duration
 	program     string
 	temporal    string
@@ -86,7 +90,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("selfbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.check, "check", false, "fail when a median exceeds its limit")
-	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, isolation, makespan, queues, accuracy, verdicts or pages")
+	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, isolation, makespan, queues, accuracy, verdicts, pages or results")
 	flags.IntVar(&o.repetitions, "repetitions", 5, "repetitions of the parts stack and wrapper"+shorter(checkRepetitions))
 	flags.IntVar(&o.submissions, "submissions", 300, "jobs and bare workflows per repetition"+shorter(checkSubmissions))
 	flags.IntVar(&o.pairs, "pairs", 10, "pairs of a wrapped and a bare CPU loop per repetition; twenty times as many pairs of true")
@@ -104,6 +108,12 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o.pages.clients = 200
 	flags.IntVar(&o.pages.jobs, "page-jobs", mostWaiting, "jobs that wait while pages are asked for in the part pages, once and not per repetition")
 	flags.DurationVar(&o.pages.during, "page-time", time.Minute, "time for which pages are asked for, 20 a second")
+	o.results = resultsPlan{size: year.Full(), paints: 11}
+	flags.IntVar(&o.results.size.Artifacts, "artifacts", o.results.size.Artifacts, "artifacts of the year whose pages of results are asked for in the part results, once and not per repetition")
+	flags.IntVar(&o.results.size.Benchmarks, "benchmarks", o.results.size.Benchmarks, "benchmarks of that year, with five test cases of eight metrics each")
+	flags.IntVar(&o.results.size.Rows, "rows", o.results.size.Rows, "newest artifacts of that year that have the rows of their results, and not only what is packed of them")
+	flags.StringVar(&o.results.keep, "years", keptYears(), "directory in which years are kept")
+	flags.DurationVar(&o.results.during, "result-time", time.Minute, "time for which pages of results are asked for in each state, 20 a second")
 	flags.DurationVar(&o.idle, "idle", 10*time.Second, "time for which the idle stack is watched")
 	flags.StringVar(&o.program, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "path of the benchloom binary")
 	flags.StringVar(&o.temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "path of the embedded Temporal")
@@ -126,17 +136,21 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("-requests must be positive")
 	case len(o.verdicts.noises()) == 0:
 		return o, fmt.Errorf("-noise %q: write one of %s", o.verdicts.noise, noiseIDs())
-	case o.only != "" && !slices.Contains([]string{partStack, partWrapper, partIsolation, partMakespan, partQueues, partAccuracy, partVerdicts, partPages}, o.only):
-		return o, fmt.Errorf("-only %q: write stack, wrapper, isolation, makespan, queues, accuracy, verdicts or pages", o.only)
+	case o.only != "" && !slices.Contains([]string{partStack, partWrapper, partIsolation, partMakespan, partQueues, partAccuracy, partVerdicts, partPages, partResults}, o.only):
+		return o, fmt.Errorf("-only %q: write stack, wrapper, isolation, makespan, queues, accuracy, verdicts, pages or results", o.only)
 	case o.pages.jobs < 1 || o.pages.during < time.Second:
 		return o, errors.New("-page-jobs must be positive, -page-time at least 1s")
+	case o.results.size.Check() != nil:
+		return o, fmt.Errorf("-artifacts, -benchmarks and -rows: %w", o.results.size.Check())
+	case o.results.during < time.Second:
+		return o, errors.New("-result-time must be at least 1s")
 	case o.queues.much <= fewWaiting+o.queues.gaps || o.queues.most < o.queues.much:
 		return o, fmt.Errorf("-much must be more than %d, -most at least as many", fewWaiting+o.queues.gaps)
 	}
 	return o, nil
 }
 
-// Defaults of a check, which takes three quarters of an hour with them. See docs/benchmarks.md for what they leave of the limits.
+// Defaults of a check, which takes almost an hour with them. See docs/benchmarks.md for what they leave of the limits.
 const (
 	checkRepetitions = 3
 	checkSubmissions = 200
@@ -234,6 +248,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if o.measures(partPages) {
 		if err := measurePages(ctx, o, o.pages, report, progress); err != nil {
+			return err
+		}
+	}
+	if o.measures(partResults) {
+		if err := measureResults(ctx, o, o.results, report, progress); err != nil {
 			return err
 		}
 	}

@@ -42,6 +42,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"no request":     {"-requests", "0"},
 		"no waiting job": {"-page-jobs", "0"},
 		"hardly asked":   {"-page-time", "10ms"},
+		"no year":        {"-artifacts", "0"},
+		"hardly a look":  {"-result-time", "10ms"},
 		"unknown noise":  {"-noise", "loud"},
 		"unknown option": {"-fast"},
 	} {

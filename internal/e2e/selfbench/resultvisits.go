@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/benchloom/benchloom/internal/e2e/selfbench/year"
+)
+
+// resultVisit asks for a page.
+type resultVisit struct{ of, path string }
+
+// visitsOf lists visits, of each kind of page in turns, without asking twice for an address,
+// also in another state. Those of stale artifacts all show some. It refuses more than
+// there are.
+func visitsOf(y *year.Year, state string, visits int) ([]resultVisit, error) {
+	turn := slices.Index(statesOfResults, state)
+	seen := make(map[string]bool)
+	var out []resultVisit
+	for n := range visits {
+		v := resultVisit{of: pagesOfResults[n%len(pagesOfResults)]}
+		v.path = pathOf(y, v.of, state, turn, n/len(pagesOfResults))
+		if seen[v.path] {
+			return nil, fmt.Errorf("a year of %d artifacts with the rows of %d has fewer than %d pages of each kind; ask for a shorter time", y.Artifacts, y.Rows, visits/len(pagesOfResults))
+		}
+		seen[v.path], out = true, append(out, v)
+	}
+	return out, nil
+}
+
+const (
+	// Primes: their multiples come by everywhere before they come back.
+	stepFar, stepNear = 7919, 31
+	// turns is the number of times that a kind of page is measured in, painting included;
+	// paintTurn is the last.
+	turns     = 4
+	paintTurn = turns - 1
+)
+
+// pathOf returns the address of the nth visit of a kind, other ones in each turn.
+func pathOf(y *year.Year, of, state string, turn, n int) string {
+	tags := y.Tags()
+	newest, several := len(tags)-1, len(tags)/10
+	b, apart := newest-n, turn+1
+	if state == stateStale {
+		b, apart = newest-n%staleArtifacts, turn+1+n/staleArtifacts
+	}
+	switch of {
+	case ofNeighbours:
+		return comparePath(tags, b-apart, b)
+	case ofDistant:
+		return comparePath(tags, (n*stepFar+turn)%max(1, b-several), b)
+	case ofWhole:
+		return historyPath(y, turn, n, tags[0], tags[newest])
+	case ofZoom:
+		to := newest - (n*stepNear+turn)%max(1, len(tags)/2)
+		if state == stateStale {
+			to = b
+		}
+		from := to - several/5 - n*stepNear%max(1, len(tags)/4)
+		return historyPath(y, turn, n, tags[max(0, from)], tags[max(0, to)])
+	}
+	return historyPath(y, turn, n, "", "")
+}
+
+func comparePath(tags []string, a, b int) string {
+	return "/projects/" + year.Project + "/compare?" + url.Values{"a": {tags[max(0, a)]}, "b": {tags[max(0, b)]}}.Encode()
+}
+
+// historyPath leaves another benchmark out each time, which hardly matters, or shows
+// another metric.
+func historyPath(y *year.Year, turn, n int, from, to string) string {
+	ways := year.Metrics * y.Benchmarks / turns
+	n = turn*ways + n%max(1, ways)
+	query := url.Values{"metric": {string(year.Metric(n % year.Metrics))}, "q": {"-" + year.Benchmark(n/year.Metrics%y.Benchmarks)}}
+	if from != "" {
+		query.Set("from", from)
+		query.Set("to", to)
+	}
+	return "/projects/" + year.Project + "/history?" + query.Encode()
+}
+
+// load asks for a page each [pagesEvery], however long the answers take, and returns what
+// came by kind. Times begin when a page was to be asked for, also where that was late.
+func (r *resultPages) load(ctx context.Context, visits []resultVisit) (map[string]*answered, error) {
+	took := make(map[string]*answered)
+	for _, of := range pagesOfResults {
+		took[of] = &answered{}
+	}
+	var mu sync.Mutex
+	all, visiting := errgroup.WithContext(ctx)
+	begun := time.Now()
+	for n, v := range visits {
+		at := begun.Add(time.Duration(n) * pagesEvery)
+		if err := sleep(visiting, time.Until(at)); err != nil {
+			break // an answer failed
+		}
+		all.Go(func() error {
+			answer, err := r.ask(visiting, v.path)
+			waited, failed := time.Since(at), errors.Is(err, errNoAnswer)
+			if err != nil && !failed {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			took[v.of].add(waited, answer, failed)
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	return took, ctx.Err()
+}
+
+// errNoAnswer reports that the API was too busy to answer, or has failed.
+var errNoAnswer = errors.New("no answer")
+
+// ask reads a page as a browser does, and returns its body as it was sent.
+func (r *resultPages) ask(ctx context.Context, path string) (body, error) {
+	fail := func(err error) (body, error) { return body{}, fmt.Errorf("reading page %s: %w", path, err) }
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.address+path, nil)
+	if err != nil {
+		return fail(err)
+	}
+	request.Header.Set("Accept", "text/html")
+	request.Header.Set("Accept-Encoding", "gzip") // set here, it stays compressed
+	response, err := r.client.Do(request)
+	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok && e.Timeout() && ctx.Err() == nil {
+			err = errors.Join(errNoAnswer, err)
+		}
+		return fail(err)
+	}
+	defer response.Body.Close()
+	sent, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil:
+		return fail(err)
+	case response.StatusCode >= http.StatusInternalServerError:
+		return fail(errors.Join(errNoAnswer, errors.New(response.Status)))
+	case response.StatusCode != http.StatusOK:
+		return fail(errors.New(response.Status))
+	}
+	return body{sent, response.Header.Get("Content-Encoding") == "gzip"}, nil
+}
+
+// body is that of an answer.
+type body struct {
+	sent       []byte
+	compressed bool
+}
+
+// size returns its size in bytes, compressed as a proxy would if it is not yet.
+func (b body) size() (int64, error) {
+	if b.compressed {
+		return int64(len(b.sent)), nil
+	}
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(b.sent)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return 0, fmt.Errorf("compressing an answer: %w", err)
+	}
+	return int64(out.Len()), nil
+}
