@@ -113,7 +113,8 @@ class Chart {
     const last = (this.history?.artifacts.length ?? 0) - 1;
     if (last < 0) return;
     if (event.key === 'Enter') return this.at >= 0 && this.follow(this.at);
-    this.show(this.at < 0 ? last : Math.max(0, Math.min(last, this.at + step)));
+    const from = this.at < 0 ? last + 1 : this.at; // one step leads to the newest
+    this.show(Math.max(0, Math.min(last, from + step)));
   }
 
   // show tells what the chart has of an artifact.
