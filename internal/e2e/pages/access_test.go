@@ -2,6 +2,7 @@ package pages
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,7 +61,7 @@ type world struct {
 func emptyWorld(s service) world {
 	return world{s, map[string]string{
 		"overview": "/", "collectors": "/collectors", "collector": "/collectors/local-1", "sizeclasses": "/sizeclasses", "queues": "/queues", "audit": "/audit",
-		"help": "/help", "sign-in": "/sign-in", "not-found": "/nothing", "project": "/projects/adhoc",
+		"help": "/help", "sign-in": "/sign-in", "not-found": "/nothing", "project": "/projects/adhoc", "compare": "/projects/adhoc/compare", "history": "/projects/adhoc/history",
 	}}
 }
 
@@ -69,6 +70,15 @@ func emptyWorld(s service) world {
 func full(t *testing.T, s service) world {
 	t.Helper()
 	w := emptyWorld(s)
+	s.releasedGateway(t, "gateway")
+	compare, history := "/projects/gateway/compare?a=1.1.0&b=1.2.0", "/projects/gateway/history"
+	maps.Copy(w.paths, map[string]string{
+		"compare-choose": "/projects/gateway/compare", "compare": compare, "compare-row": compare + "&open=" + s.row(t, "gateway", "render"),
+		"compare-all": compare + "&show=all&group=category&cols=spread&cols=p&q=-parse", "compare-nothing": compare + "&q=nothing", "compare-markdown": compare + "&open=markdown",
+		"compare-failing": "/projects/gateway/compare?a=0.6.0&b=0.7.0", "compare-unknown": "/projects/gateway/compare?a=1.2.0&b=9.9.9",
+		"history": history, "history-lines": history + "?split=target&y=change&band=minmax&x=date", "history-nothing": history + "?q=nothing",
+		"history-values": history + "?metric=ns%2Fop&open=compress&pin=0.6.0", "history-part": history + "?from=0.7.0&to=1.0.0&y=geomean",
+	})
 	done := s.command(t, "sh", "-c", "for i in 1 2 3; do echo a line of output; done")
 	failed := s.command(t, "sh", "-c", "echo it goes wrong; exit 3")
 	for _, id := range []bench.RequestID{done.ID, failed.ID} {
@@ -134,6 +144,9 @@ func TestLongEveryPageCanBeReadByAll(t *testing.T) {
 			if wide := ask[int](b, "document.documentElement.scrollWidth"); wide > 320 {
 				t.Errorf("%s, %s: at 320 pixels the page is %d wide: %s", state, name, wide, ask[string](b, widest))
 			}
+			for _, cell := range ask[[]string](b, overflowing) {
+				t.Errorf("%s, %s: at 320 pixels this is higher than its place, so that it covers what is below: %s", state, name, cell)
+			}
 		}
 	}
 	check("empty", emptyWorld(s))
@@ -143,3 +156,6 @@ func TestLongEveryPageCanBeReadByAll(t *testing.T) {
 
 // widest names what sticks out of the page.
 const widest = `[...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > 321).slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join('\n')`
+
+// overflowing names the cells of which something, such as their label, sticks out below.
+const overflowing = `[...document.querySelectorAll('table.cards td')].filter(e => e.scrollHeight > e.clientHeight + 1).slice(0, 3).map(e => e.outerHTML.slice(0, 160))`

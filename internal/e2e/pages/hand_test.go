@@ -53,6 +53,18 @@ func (b *tab) enter(selector, text string) {
 	b.await("document.querySelector(" + quoted(selector) + ").value === " + quoted(text))
 }
 
+// tick ticks a check box.
+func (b *tab) tick(selector string) {
+	b.t.Helper()
+	if b.hand == keyboard {
+		b.reach(selector)
+		b.press(" ")
+	} else {
+		b.click(selector)
+	}
+	b.await("document.querySelector(" + quoted(selector) + ").checked")
+}
+
 // search writes what is looked for into a field and sends its form.
 func (b *tab) search(selector, text string) {
 	b.t.Helper()

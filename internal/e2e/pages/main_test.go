@@ -18,10 +18,12 @@ import (
 
 // shared is what the tests use together.
 var shared struct {
-	onceStack, onceBrowser sync.Once
-	stack                  *livestack.Stack
-	browser                *browser.Browser
-	stackErr, browserErr   error
+	onceStack, onceBrowser, onceGateway sync.Once
+	stack                               *livestack.Stack
+	browser                             *browser.Browser
+	stackErr, browserErr                error
+	// gateway is set once its releases have ended.
+	gateway string
 }
 
 func TestMain(m *testing.M) {
@@ -78,6 +80,19 @@ func sharedService(t *testing.T) service {
 	})
 	require.NoError(t, shared.stackErr)
 	return serviceOf(t, shared.stack)
+}
+
+// sharedGateway is a project of the shared service with releases that have ended. Nobody
+// changes it.
+func sharedGateway(t *testing.T) (project string) {
+	t.Helper()
+	s := sharedService(t)
+	shared.onceGateway.Do(func() {
+		s.releasedGateway(t, "gateway")
+		shared.gateway = "gateway"
+	})
+	require.NotEmpty(t, shared.gateway, "its releases have failed in another test")
+	return shared.gateway
 }
 
 // ownService is a stack of the test's own, with nothing in it.

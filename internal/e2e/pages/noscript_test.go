@@ -18,6 +18,7 @@ func (b *tab) scripts(on bool) {
 	b.t.Helper()
 	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !on})
 	require.NoError(b.t, err)
+	b.scriptless = !on
 }
 
 // said is what a page tells, and where one gets from it.
@@ -98,11 +99,47 @@ func TestEveryPageSaysTheSameWithoutScripts(t *testing.T) {
 	for _, shape := range shapes.Shapes[:min(1, len(shapes.Shapes))] {
 		paths = append(paths, "/sizeclasses/"+shape.Shape)
 	}
+	paths = append(paths, resultPaths(sharedGateway(t))...)
 	for _, path := range append(paths,
 		"/", "/queues", "/queues?by=user&sort=-waiting", "/collectors", "/collectors?only=waiting&sort=version", "/collectors/local-1", "/collectors/local-1?only=success",
 		"/sizeclasses", "/audit", "/audit?who=admin", "/help", "/help?q=escalation", "/sign-in", "/projects/adhoc", "/projects/adhoc?show=completed", "/projects/adhoc/queue", "/nothing", "/?colour=red",
 	) {
 		b.saysTheSame(path)
+	}
+}
+
+// resultPaths are pages of the results of a project like [sharedGateway], in all their
+// orders, parts and kinds.
+func resultPaths(project string) []string {
+	compare, history := "/projects/"+project+"/compare", "/projects/"+project+"/history"
+	paths := []string{compare, history}
+	for _, query := range []string{
+		"", "&metric=ns%2Fop&show=all&sort=-change", "&q=-route&only=regression&group=benchmark&cols=spread&cols=p", "&q=nothing", "&open=markdown", "&open=nothing%2F%2F%2F%2F%2Fns%252Fop",
+	} {
+		paths = append(paths, compare+"?a=1.1.0&b=1.2.0"+query)
+	}
+	paths = append(paths, compare+"?a=0.6.0&b=0.7.0", compare+"?b=1.2.0&q=render", compare+"?a=1.1.0&b=9.9.9")
+	for _, query := range []string{
+		"metric=ns%2Fop&q=-route", "from=0.7.0&to=1.0.0&y=change&x=date&band=minmax", "y=geomean&line=all&split=target&scale=log", "open=compress&pin=0.6.0", "q=nothing", "from=1.0.0&to=0.7.0", "type=try",
+	} {
+		paths = append(paths, history+"?"+query)
+	}
+	return paths
+}
+
+// Whoever has no scripts reads comparisons and histories as others do, by keyboard alone:
+// each filter, order and part is a link or a form.
+func TestLongStoriesOfResultsWithoutScripts(t *testing.T) {
+	t.Parallel()
+	s := scene{sharedService(t), keyboard}
+	for name, tell := range map[string]func(*testing.T, scene, *tab){"compare": aComparisonIsRead, "history": aHistoryIsFollowed} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := s.open(t)
+			b.hand = keyboard
+			b.scripts(false)
+			tell(t, s, b)
+		})
 	}
 }
 

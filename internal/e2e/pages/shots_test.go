@@ -2,10 +2,12 @@ package pages
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"image"
 	"image/color"
 	"image/png"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -75,7 +77,7 @@ func TestLongTypicalPages(t *testing.T) {
 		require.NoError(t, err, file)
 		require.Equal(t, int(pictureLooks[like].width), size.Width, file)
 	}
-	for _, name := range []string{"request", "request-failed", "request-running", "order", "queues"} {
+	for _, name := range []string{"request", "request-failed", "request-running", "order", "queues", "compare", "compare-rows", "compare-row", "history", "history-values"} {
 		b.printsOnA4(w.paths[name])
 	}
 }
@@ -87,16 +89,19 @@ func signedIn(name string) int {
 	return 1
 }
 
-// picture returns the upper part of the page as a picture.
+// picture returns the upper part of the page as a picture, or what its address names, with
+// what is below.
 func (b *tab) picture(like string) []byte {
 	b.t.Helper()
 	highest := float64(highestWide)
 	if like == "narrow" {
 		highest = highestNarrow
 	}
-	size := ask[[]float64](b, "[document.documentElement.clientWidth, Math.ceil(document.body.getBoundingClientRect().bottom)]")
+	const part = `[document.documentElement.clientWidth, Math.floor((document.querySelector(':target')?.getBoundingClientRect().top ?? -scrollY) + scrollY), Math.ceil(document.body.getBoundingClientRect().bottom + scrollY)]`
+	size := ask[[]float64](b, part)
+	width, top, bottom := size[0], size[1], size[2]
 	shot, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
-		Clip: &page.Viewport{Width: size[0], Height: min(size[1], highest), Scale: 1}, CaptureBeyondViewport: new(true),
+		Clip: &page.Viewport{Y: top, Width: width, Height: min(bottom-top, highest), Scale: 1}, CaptureBeyondViewport: new(true),
 	})
 	require.NoError(b.t, err)
 	taken, err := png.Decode(bytes.NewReader(shot.Data))
@@ -107,8 +112,14 @@ func (b *tab) picture(like string) []byte {
 	return small.Bytes()
 }
 
-// limited returns a picture with 256 colours, the most frequent ones: what remains are the
-// many shades of the edges of letters.
+// A picture keeps most colours that it has often, among them the many shades of the edges of
+// letters. The others are those that differ most: a mark of few pixels stays as it is.
+const (
+	mostColours = 256
+	oftenColour = 176
+)
+
+// limited returns a picture with 256 colours.
 func limited(full image.Image) image.Image {
 	bounds := full.Bounds()
 	counts := make(map[color.RGBA]int)
@@ -125,16 +136,8 @@ func limited(full image.Image) image.Image {
 		all = append(all, c)
 	}
 	order := func(c color.RGBA) int { return int(c.R)<<16 | int(c.G)<<8 | int(c.B) }
-	slices.SortFunc(all, func(a, b color.RGBA) int {
-		if counts[a] != counts[b] {
-			return counts[b] - counts[a]
-		}
-		return order(a) - order(b)
-	})
-	palette := make(color.Palette, min(256, len(all)))
-	for i := range palette {
-		palette[i] = all[i]
-	}
+	slices.SortFunc(all, func(a, b color.RGBA) int { return cmp.Or(counts[b]-counts[a], order(a)-order(b)) })
+	palette := chosen(all)
 	places := make(map[color.RGBA]uint8, len(all))
 	for _, c := range all {
 		places[c] = uint8(palette.Index(c)) //nolint:gosec // at most 255
@@ -146,4 +149,50 @@ func limited(full image.Image) image.Image {
 		}
 	}
 	return out
+}
+
+// chosen returns the colours to keep of those that are listed by their frequency.
+func chosen(all []color.RGBA) color.Palette {
+	var palette color.Palette
+	off := make([]int, len(all)) // how far each is off, squared
+	for i := range off {
+		off[i] = math.MaxInt
+	}
+	for len(palette) < min(mostColours, len(all)) {
+		next := len(palette)
+		if next >= oftenColour {
+			next = slices.Index(off, slices.Max(off))
+		}
+		palette = append(palette, all[next])
+		for i, c := range all {
+			off[i] = min(off[i], apart(c, all[next]))
+		}
+	}
+	return palette
+}
+
+// apart is the square of the distance of two colours.
+func apart(a, b color.RGBA) int {
+	r, g, bl := int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B)
+	return r*r + g*g + bl*bl
+}
+
+// However many shades a picture has, a mark of a few pixels keeps its colour.
+func TestAPictureKeepsTheColourOfAMark(t *testing.T) {
+	t.Parallel()
+	const side = 64
+	full := image.NewRGBA(image.Rect(0, 0, side, side))
+	for x := range side {
+		for y := range side {
+			full.SetRGBA(x, y, color.RGBA{uint8(4 * x), uint8(4 * x), uint8(4 * y), 0xff})
+		}
+	}
+	red := color.RGBA{0xa3, 0x16, 0x1f, 0xff}
+	full.SetRGBA(10, 10, red)
+	small := limited(full).(*image.Paletted)
+	require.Len(t, small.Palette, mostColours)
+	require.Equal(t, red, small.At(10, 10))
+	paper := image.NewRGBA(image.Rect(0, 0, 2, 1))
+	paper.SetRGBA(0, 0, red)
+	require.Len(t, limited(paper).(*image.Paletted).Palette, 2)
 }

@@ -21,6 +21,8 @@ type tab struct {
 	url string // of the service
 	// hand is what the person works the pages with.
 	hand hand
+	// scriptless is set while the scripts of pages are off.
+	scriptless bool
 	// marks counts the marks that were set; see mark.
 	marks int
 }

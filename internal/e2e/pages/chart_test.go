@@ -1,0 +1,117 @@
+package pages
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// placeOf is a function that returns where on the screen a chart has an artifact, by its
+// number.
+const placeOf = `((selector, at) => {
+	const figure = document.querySelector(selector), svg = figure.querySelector('svg.chart');
+	svg.scrollIntoView({block: 'center', behavior: 'instant'});
+	const [left, right, from, to] = figure.dataset.plot.split(' ').map(Number);
+	const place = new DOMPoint(left + (at - from) / (to - from) * (right - left), svg.viewBox.baseVal.height / 2).matrixTransform(svg.getScreenCTM());
+	return [place.x, place.y];
+})`
+
+// place returns where on the screen a chart has an artifact.
+func (b *tab) place(figure string, at int) (x, y float64) {
+	b.t.Helper()
+	place := ask[[]float64](b, fmt.Sprintf("%s(%s, %d)", placeOf, quoted(figure), at))
+	require.Len(b.t, place, 2)
+	return place[0], place[1]
+}
+
+// move does something with the mouse at a place, with its button held or not.
+func (b *tab) move(what input.DispatchMouseEventType, x, y float64, held bool) {
+	b.t.Helper()
+	b.do(chromedp.MouseEvent(what, x, y, func(event *input.DispatchMouseEventParams) {
+		if what != chromedp.MouseMoved {
+			event.Button, event.ClickCount = input.MouseButtonLeft, 1
+		}
+		if held {
+			event.Button, event.Buttons = input.MouseButtonLeft, 1
+		}
+	}))
+}
+
+// point points at an artifact of a chart, by its number.
+func (b *tab) point(figure string, at int) {
+	b.t.Helper()
+	if b.hand == mouse {
+		x, y := b.place(figure, at)
+		b.move(chromedp.MouseMoved, x, y, false)
+		return
+	}
+	b.reach(figure + " svg.chart")
+	b.press(kb.Home)
+	for range at {
+		b.press(kb.ArrowRight)
+	}
+	b.await("document.querySelector(" + quoted(figure+" .tip") + ")?.hidden === false")
+}
+
+// choosePoint chooses an artifact of a chart, and waits for the page to which it leads.
+func (b *tab) choosePoint(figure string, at int) {
+	b.t.Helper()
+	b.point(figure, at)
+	b.mark()
+	if b.hand == mouse {
+		x, y := b.place(figure, at)
+		b.move(chromedp.MousePressed, x, y, true)
+		b.move(chromedp.MouseReleased, x, y, false)
+	} else {
+		b.press(kb.Enter)
+	}
+	b.awaitPage()
+}
+
+// drag drags the mouse from one artifact of a chart to another, and waits for the page to
+// which that leads.
+func (b *tab) drag(figure string, from, to int) {
+	b.t.Helper()
+	b.mark()
+	x, y := b.place(figure, from)
+	b.move(chromedp.MouseMoved, x, y, false)
+	b.move(chromedp.MousePressed, x, y, true)
+	x, y = b.place(figure, to)
+	b.move(chromedp.MouseMoved, x, y, true)
+	b.move(chromedp.MouseReleased, x, y, false)
+	b.awaitPage()
+}
+
+// clipboard is held by who uses it: all tabs of a browser have the same.
+var clipboard sync.Mutex
+
+// copied copies all of a field, and returns what is pasted elsewhere then.
+func (b *tab) copied(selector string) string {
+	b.t.Helper()
+	clipboard.Lock()
+	defer clipboard.Unlock()
+	if b.hand == keyboard {
+		b.reach(selector)
+	} else {
+		b.click(selector)
+	}
+	b.edit("selectAll", "a")
+	b.edit("copy", "c")
+	ask[bool](b, `document.body.append(Object.assign(document.createElement('textarea'), {id: 'pasted'})), document.getElementById('pasted').focus() || true`)
+	b.edit("paste", "v")
+	return ask[string](b, `document.getElementById('pasted').value`)
+}
+
+// edit presses a key with Ctrl, which edits what has the focus.
+func (b *tab) edit(command, key string) {
+	b.t.Helper()
+	b.do(chromedp.KeyEvent(key, chromedp.KeyModifiers(chromedp.ModifierCtrl), func(event *input.DispatchKeyEventParams) {
+		if event.Type != kb.KeyUp {
+			event.Commands = []string{command}
+		}
+	}))
+}
