@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
 )
 
 const (
@@ -26,16 +27,29 @@ func (a *Activities) packSoon(ctx context.Context, r bench.Request) {
 	}
 	bounded, stop := context.WithTimeout(ctx, packSoonBound)
 	defer stop()
-	// After an upgrade, say, thousands of artifacts are due: the newest come first.
-	for began := time.Now(); time.Since(began) < packPass; {
-		n, err := a.Store.PackResults(bounded, r.Project)
-		if err != nil {
-			a.Log.WarnContext(ctx, "packing results is left to the reconciliation", "project", r.Project, "request", r.ID, "error", err)
-		}
-		if err != nil || n == 0 {
-			return
-		}
+	// Its own come first. After an upgrade, say, thousands of artifacts are due: the newest
+	// of them follow.
+	began := time.Now()
+	_, err := a.Store.PackArtifact(bounded, r.Project, r.Tag)
+	_, err = a.packed(ctx, r.Project, err)
+	for n := 1; n > 0 && err == nil && time.Since(began) < packPass; {
+		n, err = a.Store.PackResults(bounded, r.Project)
+		_, err = a.packed(ctx, r.Project, err)
 	}
+	if err != nil {
+		a.Log.WarnContext(ctx, "packing results is left to the reconciliation", "project", r.Project, "request", r.ID, "error", err)
+	}
+}
+
+// packed tells what packing has met, and of how many artifacts. An error that it returns has
+// ended it.
+func (a *Activities) packed(ctx context.Context, project string, err error) (failed int, _ error) {
+	met, ok := errors.AsType[*store.PackError](err)
+	if !ok {
+		return 0, err
+	}
+	a.Log.ErrorContext(ctx, "some results could not be packed, or not be read as they were packed; others go on", "project", project, "error", met)
+	return len(met.Artifacts), nil
 }
 
 // pack packs results that have changed since they were packed, or never were. A project
@@ -52,11 +66,14 @@ func (p *pass) pack(ctx context.Context) error {
 			if time.Since(began) > packPass {
 				return errors.Join(errs...)
 			}
-			if n, err = p.Store.PackResults(ctx, project); err != nil {
+			n, err = p.Store.PackResults(ctx, project)
+			failed, err := p.packed(ctx, project, err)
+			if err != nil {
 				errs = append(errs, err)
 				break
 			}
-			p.scope().Counter("artifacts_packed_total").Inc(int64(n))
+			p.scope().Counter("artifacts_packed_total").Inc(int64(n - failed))
+			p.scope().Counter("artifacts_unpackable_total").Inc(int64(failed))
 		}
 	}
 	return errors.Join(errs...)

@@ -48,3 +48,29 @@ func TestResultsArePackedWhenTheirJobsHaveEnded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, store.PackedCheck{Artifacts: 1}, after, "it has no results any more")
 }
+
+// An artifact that cannot be packed is left to its rows; requests, the reconciliation and
+// other artifacts go on.
+func TestWhatCannotBePackedStopsNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	for _, tag := range []string{"1.1.0", "1.2.0"} {
+		ref := b.running(tag)
+		b.handOut(ref)
+		for _, j := range b.jobs(ref) {
+			b.measure(j, c, 1)
+			b.recordEnd(j.Key, "")
+		}
+		b.execute(`update collection set iteration = -1 where iteration = (select min(iteration) from collection) and result_id in (
+			select r.id from test_result r join artifact a on a.id = r.artifact_id where a.tag = '1.1.0')`)
+		require.NoError(t, b.JobsDone(t.Context(), ref))
+		b.pass(t)
+	}
+	found, err := b.store.CheckPacked(t.Context(), "go", 0, 100)
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 1}, []int{found.Artifacts, found.Stale})
+	require.Len(t, found.Differences, 1)
+	require.Contains(t, found.Differences[0], "artifact 1.1.0 is read from its rows, as it could not be packed")
+	require.NotZero(t, found.Sheets)
+}

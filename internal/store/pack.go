@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,20 +13,26 @@ import (
 )
 
 const (
-	// packedAtOnce bounds the artifacts of one transaction: their sheets are in memory, and
-	// each strip is written once for all of them.
+	// packedAtOnce bounds the artifacts of one transaction, which writes each strip once for
+	// all of them.
 	packedAtOnce = 16
+	// pointsAtOnce bounds the points of histories that one transaction changes, and so its
+	// memory: no artifact is begun after that many. They are those of 16 artifacts of 5,600
+	// series.
+	pointsAtOnce = 90_000
 	// packUnended is the time in minutes without a new result after which an artifact is
 	// packed although jobs of it are open, such as those that no machine can run.
 	packUnended = 10
 )
 
 // duePacking selects the IDs of artifacts whose results have changed and are worth packing:
-// while an artifact is measured, each block would cost as much as all of them.
+// while an artifact is measured, each block would cost as much as all of them. One that
+// could not be packed waits, unless its results have changed since.
 const duePacking = `
 	select m.artifact_id from (select artifact_id, max(at) as at from stale_result group by artifact_id) m
-	where m.at < now() - make_interval(mins => @unended) or not exists (
-		select from job_queue j where j.artifact_id = m.artifact_id and j.kind <> 'build' and j.status in ('queued', 'handed_out', 'in_progress'))`
+	where (m.at < now() - make_interval(mins => @unended) or not exists (
+			select from job_queue j where j.artifact_id = m.artifact_id and j.kind <> 'build' and j.status in ('queued', 'handed_out', 'in_progress')))
+		and not exists (select from pack_failure f where f.artifact_id = m.artifact_id and f.failed_at >= m.at and f.retry_at > now())`
 
 // ProjectsToPack lists the projects that have results to pack.
 func (s *Store) ProjectsToPack(ctx context.Context) ([]string, error) {
@@ -37,60 +42,164 @@ func (s *Store) ProjectsToPack(ctx context.Context) ([]string, error) {
 }
 
 // PackResults packs the results of some artifacts of a project that have changed, the
-// newest first, in one transaction. It returns the number of artifacts; 0 if none is due,
-// or another call packs those of the project. Killed at any point, it leaves all or nothing.
+// newest first, in one transaction. It returns the number of artifacts that it has tried; 0
+// if none is due, or another call packs those of the project. Killed at any point, it leaves
+// all or nothing. A [PackError] tells what it went on after: call it again.
 func (s *Store) PackResults(ctx context.Context, project string) (artifacts int, err error) {
-	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
-		// Two that pack would write the same strips.
-		free, err := value[bool](ctx, tx, `select pg_try_advisory_xact_lock(hashtextextended('benchloom packed results of ' || $1, 0))`, project)
-		if err != nil || !free {
-			return err
-		}
-		due, err := column[int64](ctx, tx, `
-			select a.id from artifact a where a.project = @project and a.id in (`+duePacking+`) order by a.id desc limit @most`,
-			pgx.NamedArgs{"project": project, "unended": packUnended, "most": packedAtOnce})
-		if err != nil || len(due) == 0 {
-			return err
-		}
-		artifacts = len(due)
-		slices.Sort(due)
-		return pack(ctx, tx, due)
-	})
-	return artifacts, wrap("packing the results of project "+project, err)
+	return s.packResults(ctx, packing{project: project, points: pointsAtOnce})
 }
 
-// pack packs artifacts, by ascending ID. The marks that it removes are of changes that its
-// later statements see; a change that commits meanwhile has a mark that stays.
-func pack(ctx context.Context, tx pgx.Tx, artifacts []int64) error {
-	if _, err := tx.Exec(ctx, `delete from stale_result where artifact_id = any($1)`, artifacts); err != nil {
+// PackArtifact packs the results of one artifact if that is due, as [Store.PackResults] does,
+// and waits for other calls that pack results of the project.
+func (s *Store) PackArtifact(ctx context.Context, project, tag string) (artifacts int, err error) {
+	return s.packResults(ctx, packing{project: project, tag: tag, points: pointsAtOnce})
+}
+
+func (s *Store) packResults(ctx context.Context, p packing) (artifacts int, err error) {
+	doing := "packing the results of project " + p.project
+	for _, p.most = range []int{packedAtOnce, 1} {
+		p.packed, p.met, p.blamed = nil, PackError{}, false
+		err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error { return p.run(ctx, tx) })
+		if err == nil {
+			return len(p.packed) + len(p.met.Artifacts), wrap(doing, p.met.told())
+		}
+		if !p.blamed {
+			return 0, wrap(doing, err)
+		}
+		if len(p.packed) == 1 {
+			break
+		}
+		// Histories of one of them cannot be written: one at a time.
+	}
+	met := PackError{Artifacts: []Unpackable{{p.packed[0].ID, p.packed[0].Tag, err}}}
+	if err := met.record(ctx, s.reports); err != nil {
+		return 0, wrap(doing, err)
+	}
+	return 1, wrap(doing, &met)
+}
+
+// packing is a transaction that packs results of a project.
+type packing struct {
+	project string
+	tag     string // of the only artifact; empty: the newest ones that are due
+	most    int    // artifacts
+	points  int    // of histories, after which no artifact is begun
+
+	packed []dueArtifact
+	met    PackError
+	// blamed is set if it failed because of what is packed.
+	blamed bool
+}
+
+type dueArtifact struct {
+	ID  int64
+	Tag string
+}
+
+// run packs artifacts. The marks that it removes are of changes that its later statements
+// see; a change that commits meanwhile has a mark that stays.
+func (p *packing) run(ctx context.Context, tx pgx.Tx) error {
+	if free, err := p.lock(ctx, tx); err != nil || !free {
 		return err
 	}
-	return repack(ctx, tx, artifacts, func(artifact int64) (map[sheetKey]packed.Sheet, error) { return rawSheets(ctx, tx, artifact) })
-}
-
-// repack replaces what is packed of artifacts, by ascending ID, by the sheets that of returns.
-func repack(ctx context.Context, tx pgx.Tx, artifacts []int64, of func(artifact int64) (map[sheetKey]packed.Sheet, error)) error {
+	due, err := p.due(ctx, tx)
+	if err != nil {
+		return err
+	}
 	changes := make(stripChanges)
-	for _, artifact := range artifacts {
-		sheets, err := of(artifact)
-		if err != nil {
+	points := 0
+	for _, a := range due {
+		if points >= p.points {
+			break
+		}
+		// What fails is undone alone.
+		n := 0
+		err := pgx.BeginFunc(ctx, tx, func(own pgx.Tx) (err error) {
+			n, err = p.pack(ctx, own, a.ID, changes)
 			return err
-		}
-		former, err := storedSheets(ctx, tx, artifact)
-		if err != nil {
-			return err
-		}
-		for at, sheet := range former {
-			changes.remove(artifact, at, sheet)
-		}
-		for at, sheet := range sheets {
-			changes.add(artifact, at, sheet)
-		}
-		if err := writeSheets(ctx, tx, artifact, former, sheets); err != nil {
+		})
+		switch {
+		case err == nil:
+			p.packed = append(p.packed, a)
+			points += n
+		case blames(ctx, tx, err):
+			p.met.Artifacts = append(p.met.Artifacts, Unpackable{a.ID, a.Tag, err})
+			changes.forget(a.ID)
+		default:
 			return err
 		}
 	}
-	return changes.write(ctx, tx, artifacts)
+	ids := make([]int64, len(p.packed))
+	for i, a := range p.packed {
+		ids[i] = a.ID
+	}
+	if p.met.Lost, err = changes.write(ctx, tx, ids); err != nil {
+		p.blamed = blames(ctx, tx, err)
+		return err
+	}
+	if _, err := tx.Exec(ctx, `delete from pack_failure where artifact_id = any($1)`, ids); err != nil {
+		return err
+	}
+	return p.met.record(ctx, tx)
+}
+
+// lock lets one call at a time pack results of a project: two would write the same strips.
+func (p *packing) lock(ctx context.Context, tx pgx.Tx) (free bool, err error) {
+	name := "packed results of " + p.project
+	if p.tag != "" {
+		return true, lock(ctx, tx, name)
+	}
+	return value[bool](ctx, tx, `select pg_try_advisory_xact_lock(hashtextextended('benchloom ' || $1, 0))`, name)
+}
+
+// due lists artifacts to pack, the newest first. They are so near to each other that their
+// points lie in a few parts of each history: each part is read and written whole, and those
+// of artifacts from everywhere would be many.
+func (p *packing) due(ctx context.Context, tx pgx.Tx) ([]dueArtifact, error) {
+	return all[dueArtifact](ctx, tx, `
+		with due as materialized (
+			select a.id, a.tag from artifact a where a.project = @project and (@tag = '' or a.tag = @tag) and a.id in (`+duePacking+`)
+		), near as (
+			select a.id from artifact a where a.project = @project and a.id <= (select max(id) from due) order by a.id desc limit @near
+		)
+		select id, tag from due where id >= (select min(id) from near) order by id desc limit @most`,
+		pgx.NamedArgs{"project": p.project, "tag": p.tag, "unended": packUnended, "near": packed.MaxPoints, "most": p.most})
+}
+
+// pack packs an artifact by its rows, and notes what changes in histories: at least n points.
+func (p *packing) pack(ctx context.Context, tx pgx.Tx, artifact int64, changes stripChanges) (n int, err error) {
+	if _, err := tx.Exec(ctx, `delete from stale_result where artifact_id = $1`, artifact); err != nil {
+		return 0, err
+	}
+	sheets, err := rawSheets(ctx, tx, artifact)
+	if err != nil {
+		return 0, err
+	}
+	return repack(ctx, tx, p.project, artifact, sheets, changes)
+}
+
+// repack replaces the sheets of an artifact, and notes what changes in histories: at least n
+// points.
+func repack(ctx context.Context, tx pgx.Tx, project string, artifact int64, sheets map[sheetKey]packed.Sheet, changes stripChanges) (n int, err error) {
+	former, err := storedSheets(ctx, tx, artifact)
+	if err != nil {
+		return 0, err
+	}
+	gone := 0
+	for at, sheet := range former {
+		if sheet.Sheet == nil { // it does not tell which histories have points of it
+			if err := changes.removeAll(ctx, tx, project, artifact, at.Surrounding); err != nil {
+				return 0, err
+			}
+		}
+		changes.remove(artifact, at, sheet)
+		gone += len(sheet.Sheet)
+	}
+	for at, sheet := range sheets {
+		changes.add(artifact, at, sheet)
+		n += len(sheet)
+	}
+	return max(n, gone), writeSheets(ctx, tx, artifact, former, sheets)
 }
 
 // sheetKey tells the sheets of an artifact from each other.

@@ -14,12 +14,13 @@ import (
 // their histories, all or nothing. It does not look at the rows of results, from which
 // [Store.PackResults] makes sheets: it is for a record that is made to measure pages, too
 // large to hold all its rows. Call it with few artifacts at once; all are in memory. The
-// error wraps [ErrNotFound] if one is unknown.
+// error wraps [ErrNotFound] if one is unknown; after a [PackError] they are packed.
 func (s *Store) PackSheets(ctx context.Context, project string, artifacts []ArtifactSheets) error {
 	tags := make([]string, len(artifacts))
 	for i, a := range artifacts {
 		tags[i] = a.Tag
 	}
+	var met PackError
 	err := pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, "packed results of "+project); err != nil {
 			return err
@@ -39,7 +40,18 @@ func (s *Store) PackSheets(ctx context.Context, project string, artifacts []Arti
 			}
 		}
 		slices.Sort(ids)
-		return repack(ctx, tx, slices.Compact(ids), func(artifact int64) (map[sheetKey]packed.Sheet, error) { return sheets[artifact], nil })
+		ids = slices.Compact(ids)
+		changes := make(stripChanges)
+		for _, id := range ids {
+			if _, err := repack(ctx, tx, project, id, sheets[id], changes); err != nil {
+				return err
+			}
+		}
+		met.Lost, err = changes.write(ctx, tx, ids)
+		return err
 	})
+	if err == nil {
+		err = met.told()
+	}
 	return wrap("packing sheets of project "+project, err)
 }

@@ -47,40 +47,73 @@ func (c stripChanges) add(artifact int64, at sheetKey, sheet packed.Sheet) {
 	}
 }
 
+// removeAll removes all points of an artifact in a surrounding.
+func (c stripChanges) removeAll(ctx context.Context, tx pgx.Tx, project string, artifact int64, s bench.Surrounding) error {
+	series, err := column[int64](ctx, tx, `
+		select s.series_id from strip s join pstat_series se on se.id = s.series_id join test_case tc on tc.id = se.test_case_id
+		where tc.project = $1 and $2 between s.first_artifact and s.last_artifact and (s.size_class, s.hardware_id, s.co_located) = ($3, $4, $5)`,
+		project, artifact, s.SizeClass, s.HardwareID, s.CoLocated)
+	for _, id := range series {
+		c.set(stripKey{id, s}, artifact, nil)
+	}
+	return err
+}
+
+// forget leaves the points of an artifact as they are.
+func (c stripChanges) forget(artifact int64) {
+	for at, points := range c {
+		if delete(points, artifact); len(points) == 0 {
+			delete(c, at)
+		}
+	}
+}
+
 // stripsAtOnce bounds the histories of one statement, and so the bytes that are in memory.
 const stripsAtOnce = 500
 
 // write changes the parts of histories in which the artifacts lie. Others stay untouched.
-func (c stripChanges) write(ctx context.Context, tx pgx.Tx, artifacts []int64) error {
+// It names the parts that are lost: see [PackError].
+func (c stripChanges) write(ctx context.Context, tx pgx.Tx, artifacts []int64) (lost []string, err error) {
 	keys := slices.SortedFunc(maps.Keys(c), compareStripKeys)
 	for some := range slices.Chunk(keys, stripsAtOnce) {
-		if err := c.writeSome(ctx, tx, artifacts, some); err != nil {
-			return err
+		without, err := c.writeSome(ctx, tx, artifacts, some)
+		if err != nil {
+			return lost, err
 		}
+		lost = append(lost, without...)
 	}
-	return nil
+	return lost, nil
 }
 
 // storedStrip is a part of a history as it was packed.
 type storedStrip struct {
-	first  int64
-	points packed.Strip
-	packed []byte
+	first, last int64
+	points      packed.Strip
+	packed      []byte
+	// lost is set if the bytes cannot be read.
+	lost bool
 }
 
-func (c stripChanges) writeSome(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey) error {
+func (c stripChanges) writeSome(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey) (without []string, err error) {
 	parts, err := stripsOf(ctx, tx, artifacts, keys)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var gone, written stripRows
+	var gone, written, lost stripRows
 	for i, at := range keys {
+		parts[i] = slices.DeleteFunc(parts[i], func(p storedStrip) bool {
+			if p.lost {
+				lost.add(at, p.first, p.last, nil)
+				without = append(without, fmt.Sprintf("the history of series %d on %s from artifact %d to %d", at.Series, surroundingText(at.Surrounding), p.first, p.last))
+			}
+			return p.lost
+		})
 		for _, change := range changeParts(parts[i], c[at]) {
 			kept := make(map[int64]bool, len(change.after))
 			for _, part := range change.after {
 				b, err := part.Pack()
 				if err != nil {
-					return fmt.Errorf("the history of series %d: %w", at.Series, err)
+					return nil, fmt.Errorf("the history of series %d: %w", at.Series, err)
 				}
 				kept[part[0].Artifact] = true
 				if part[0].Artifact != change.before.first || !bytes.Equal(b, change.before.packed) {
@@ -92,24 +125,13 @@ func (c stripChanges) writeSome(ctx context.Context, tx pgx.Tx, artifacts []int6
 			}
 		}
 	}
-	if len(gone.series) > 0 {
-		if _, err := tx.Exec(ctx, `
-			delete from strip s using unnest(@series::bigint[], @classes::int[], @hardware::text[], @co_located::boolean[], @firsts::bigint[])
-				as t (series_id, size_class, hardware_id, co_located, first_artifact)
-			where (s.series_id, s.size_class, s.hardware_id, s.co_located, s.first_artifact) =
-				(t.series_id, t.size_class, t.hardware_id, t.co_located, t.first_artifact)`, gone.args()); err != nil {
-			return err
-		}
+	if err := lost.derivedAnew(ctx, tx, artifacts); err != nil {
+		return nil, err
 	}
-	if len(written.series) == 0 {
-		return nil
+	if err := gone.remove(ctx, tx); err != nil {
+		return nil, err
 	}
-	_, err = tx.Exec(ctx, `
-		insert into strip (series_id, size_class, hardware_id, co_located, first_artifact, last_artifact, packed)
-		select * from unnest(@series::bigint[], @classes::int[], @hardware::text[], @co_located::boolean[], @firsts::bigint[], @lasts::bigint[], @packed::bytea[])
-		on conflict (series_id, size_class, hardware_id, co_located, first_artifact) do update set
-			last_artifact = excluded.last_artifact, packed = excluded.packed`, written.args())
-	return err
+	return without, written.put(ctx, tx)
 }
 
 // stripRows holds rows of the table as parallel arrays.
@@ -134,6 +156,54 @@ func (r *stripRows) args() pgx.NamedArgs {
 	}
 }
 
+// remove deletes rows.
+func (r *stripRows) remove(ctx context.Context, tx pgx.Tx) error {
+	if len(r.series) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `
+		delete from strip s using unnest(@series::bigint[], @classes::int[], @hardware::text[], @co_located::boolean[], @firsts::bigint[])
+			as t (series_id, size_class, hardware_id, co_located, first_artifact)
+		where (s.series_id, s.size_class, s.hardware_id, s.co_located, s.first_artifact) =
+			(t.series_id, t.size_class, t.hardware_id, t.co_located, t.first_artifact)`, r.args())
+	return err
+}
+
+// put inserts or replaces rows.
+func (r *stripRows) put(ctx context.Context, tx pgx.Tx) error {
+	if len(r.series) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `
+		insert into strip (series_id, size_class, hardware_id, co_located, first_artifact, last_artifact, packed)
+		select * from unnest(@series::bigint[], @classes::int[], @hardware::text[], @co_located::boolean[], @firsts::bigint[], @lasts::bigint[], @packed::bytea[])
+		on conflict (series_id, size_class, hardware_id, co_located, first_artifact) do update set
+			last_artifact = excluded.last_artifact, packed = excluded.packed`, r.args())
+	return err
+}
+
+// derivedAnew deletes rows that cannot be read, and marks the artifacts that may have points
+// there. Those that are being packed write theirs.
+func (r *stripRows) derivedAnew(ctx context.Context, tx pgx.Tx, packing []int64) error {
+	if len(r.series) == 0 {
+		return nil
+	}
+	args := r.args()
+	args["packing"] = packing
+	if _, err := tx.Exec(ctx, `
+		insert into stale_result (artifact_id)
+		select distinct s.artifact_id
+		from unnest(@series::bigint[], @classes::int[], @hardware::text[], @co_located::boolean[], @firsts::bigint[], @lasts::bigint[])
+			as t (series_id, size_class, hardware_id, co_located, first_artifact, last_artifact)
+		join pstat_series se on se.id = t.series_id join test_case tc on tc.id = se.test_case_id
+		join artifact a on a.project = tc.project and a.id between t.first_artifact and t.last_artifact
+		join sheet s on s.artifact_id = a.id and (s.size_class, s.hardware_id, s.co_located) = (t.size_class, t.hardware_id, t.co_located)
+		where s.artifact_id <> all(@packing::bigint[])`, args); err != nil {
+		return err
+	}
+	return r.remove(ctx, tx)
+}
+
 // stripsOf reads, for each history, the parts in which the artifacts lie or would lie: the
 // last one that begins before the artifact, else the first one.
 func stripsOf(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey) ([][]storedStrip, error) {
@@ -146,6 +216,7 @@ func stripsOf(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey
 	type row struct {
 		Place         int
 		FirstArtifact int64
+		LastArtifact  int64
 		Packed        []byte
 	}
 	rows, err := all[row](ctx, tx, `
@@ -163,7 +234,7 @@ func stripsOf(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey
 					order by s.first_artifact limit 1)) as first_artifact
 			from asked k cross join unnest(@artifacts::bigint[]) as a (id)
 		)
-		select p.place, s.first_artifact, s.packed from part p
+		select p.place, s.first_artifact, s.last_artifact, s.packed from part p
 		join strip s using (series_id, size_class, hardware_id, co_located, first_artifact)
 		order by p.place, s.first_artifact`, args)
 	if err != nil {
@@ -172,10 +243,7 @@ func stripsOf(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey
 	parts := make([][]storedStrip, len(keys))
 	for _, r := range rows {
 		points, err := packed.UnpackStrip(r.Packed)
-		if err != nil {
-			return nil, fmt.Errorf("the history of series %d from artifact %d: %w; 'benchloom results rebuild' derives it anew", keys[r.Place].Series, r.FirstArtifact, err)
-		}
-		parts[r.Place] = append(parts[r.Place], storedStrip{r.FirstArtifact, points, r.Packed})
+		parts[r.Place] = append(parts[r.Place], storedStrip{r.FirstArtifact, r.LastArtifact, points, r.Packed, err != nil})
 	}
 	return parts, nil
 }

@@ -46,12 +46,15 @@ const measuredArtifact = `not exists (select from job_queue j where j.artifact_i
 func (s *Store) CheckPacked(ctx context.Context, project string, after int64, most int) (c PackedCheck, err error) {
 	err = s.reading(ctx, func(tx pgx.Tx) error {
 		type artifact struct {
-			ID    int64
-			Tag   string
-			Stale bool
+			ID     int64
+			Tag    string
+			Stale  bool
+			Tries  int // to pack it, that failed
+			Reason string
 		}
 		some, err := all[artifact](ctx, tx, `
-			select a.id, a.tag, exists (select from stale_result m where m.artifact_id = a.id) as stale from artifact a
+			select a.id, a.tag, exists (select from stale_result m where m.artifact_id = a.id) as stale, coalesce(f.tries, 0) as tries, coalesce(f.reason, '') as reason
+			from artifact a left join pack_failure f on f.artifact_id = a.id
 			where a.project = $1 and a.id > $2 and `+measuredArtifact+` order by a.id limit $3`, project, after, most)
 		if err != nil {
 			return err
@@ -66,6 +69,9 @@ func (s *Store) CheckPacked(ctx context.Context, project string, after int64, mo
 		for _, a := range some {
 			c.Artifacts++
 			check.tags[a.ID] = a.Tag
+			if a.Tries > 0 {
+				check.differs("artifact %s is read from its rows, as it could not be packed, %s by now: %s", a.Tag, count(a.Tries, "time"), a.Reason)
+			}
 			if a.Stale {
 				c.Stale++
 				check.stale[a.ID] = true
@@ -105,7 +111,8 @@ func (c *packedCheck) sheets(ctx context.Context, tx pgx.Tx, artifact int64) err
 		sheet := want[at]
 		b, err := sheet.Pack()
 		if err != nil {
-			return fmt.Errorf("the results of artifact %s for %s: %w", c.tags[artifact], at, err)
+			c.differs("artifact %s has results of %s that cannot be packed: %v", c.tags[artifact], at, err)
+			continue
 		}
 		switch was, there := stored[at]; {
 		case !there:
@@ -203,6 +210,7 @@ func (s *Store) RebuildPacked(ctx context.Context, project string, act Act) (Ope
 		for _, sql := range []string{
 			`delete from strip where series_id in (select se.id from pstat_series se join test_case tc on tc.id = se.test_case_id where tc.project = $1)`,
 			`delete from sheet where artifact_id in (select id from artifact where project = $1)`,
+			`delete from pack_failure where artifact_id in (select id from artifact where project = $1)`,
 		} {
 			if _, err := tx.Exec(ctx, sql, project); err != nil {
 				return OperationResult{}, err
