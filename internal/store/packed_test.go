@@ -180,7 +180,7 @@ func (r record) histories(artifacts, series []int64) []store.History {
 }
 
 // After any sequence of accepting, invalidating, measuring again and purging, with
-// operations that are aborted and packing that is killed in between, what is packed equals
+// operations that are rolled back or cancelled in between, what is packed equals
 // the rows of results; and what is read does at any time, packed or not.
 func TestPackedResultsAreThoseOfTheRows(t *testing.T) {
 	t.Parallel()
@@ -207,6 +207,8 @@ type packedHistory struct {
 	requests   map[string]bench.Request
 	jobs       int
 	purged     int
+	// interrupt lets something begin, and ends it somewhere.
+	interrupt func(do func(ctx context.Context, s *store.Store) error)
 }
 
 func newPackedHistory(t *testing.T, seed uint64) *packedHistory {
@@ -218,6 +220,7 @@ func newPackedHistory(t *testing.T, seed uint64) *packedHistory {
 		require.NoError(t, err)
 		h.collectors = append(h.collectors, registered)
 	}
+	h.interrupt = h.cancelled
 	return h
 }
 
@@ -237,7 +240,7 @@ func (h *packedHistory) step() {
 		_, err := h.PackResults(h.t.Context(), project)
 		require.NoError(h.t, err)
 	case n < 18:
-		h.killed(func(ctx context.Context) error { _, err := h.PackResults(ctx, project); return err })
+		h.interrupt(func(ctx context.Context, s *store.Store) error { _, err := s.PackResults(ctx, project); return err })
 	case n < 19:
 		h.checkReading()
 	default:
@@ -246,12 +249,12 @@ func (h *packedHistory) step() {
 	}
 }
 
-// killed lets something begin, and ends it somewhere.
-func (h *packedHistory) killed(do func(ctx context.Context) error) {
+// cancelled lets something begin, and cancels it at some time.
+func (h *packedHistory) cancelled(do func(ctx context.Context, s *store.Store) error) {
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Duration(h.random.IntN(30_000))*time.Microsecond)
 	defer cancel()
-	if err := do(ctx); err != nil {
-		require.ErrorIs(h.t, ctx.Err(), context.DeadlineExceeded, "it fails by being killed alone: %v", err)
+	if err := do(ctx, h.Store); err != nil {
+		require.ErrorIs(h.t, ctx.Err(), context.DeadlineExceeded, "it fails by being cancelled alone: %v", err)
 	}
 }
 
@@ -291,14 +294,14 @@ func (h *packedHistory) measure(tag string) {
 		case 1:
 			result = disturbed(result, byOthers, h.random.IntN(len(values)))
 		}
-		upload := func(ctx context.Context) error {
-			_, err := h.StoreBlock(ctx, plan.Run.ID, []bench.TestCaseResult{result}, nil)
+		upload := func(ctx context.Context, s *store.Store) error {
+			_, err := s.StoreBlock(ctx, plan.Run.ID, []bench.TestCaseResult{result}, nil)
 			return err
 		}
 		if h.random.IntN(5) == 0 {
-			h.killed(upload)
+			h.interrupt(upload)
 		} else {
-			require.NoError(h.t, upload(h.t.Context()))
+			require.NoError(h.t, upload(h.t.Context(), h.Store))
 		}
 	}
 	require.NoError(h.t, h.FinishRun(h.t.Context(), plan.Run.ID, bench.RunEnd{Outcome: bench.RunSuccess}))
