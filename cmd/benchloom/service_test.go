@@ -199,9 +199,10 @@ func (s *service) as(name string) (*apiclient.Client, error) {
 
 func (s *service) commands() map[string]func(*testscript.TestScript, bool, []string) {
 	commands := scriptCommands()
-	for name, f := range map[string]func(args []string) error{"register": s.register, "begin": s.begin, "measure": s.measure, "fail": s.fail, "finish": s.finish, "commits": s.commits, "gone": s.gone, "aside": s.aside} {
+	for name, f := range map[string]func(args []string) error{"register": s.register, "begin": s.begin, "measure": s.measure, "fail": s.fail, "finish": s.finish, "commits": s.commits, "gone": s.gone, "aside": s.aside, "pack": s.pack, "sql": s.sql} {
 		commands[name] = func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(f(args)) }
 	}
+	commands["answered"] = s.answered
 	return commands
 }
 
