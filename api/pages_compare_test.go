@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
@@ -119,78 +118,6 @@ func TestAPageNamesTestCasesThatFailNewly(t *testing.T) {
 	p.requireSound(t, compareGo)
 	require.Contains(t, p.section("uncompared"), "Only B lacks them 1 test case of 1.27.0 : failed: exit status 3")
 	require.Contains(t, p.section("uncompared"), "gin build incr-patched gc")
-}
-
-// Whoever tells of a comparison says the same: the page, the API, text, Markdown, and the
-// request of which its summary is kept.
-func TestAllTellTheSameOfAComparison(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.project(t)
-	c := b.register(t, "c1")
-	random := rand.New(rand.NewPCG(14, 4))
-	tags := []string{"1.20.0", "1.21.0", "1.22.0", "1.23.0"}
-	for i, tag := range tags {
-		j := b.submit(t, tag)
-		plan := b.start(t, j, c, 1)
-		values := block(j.cases, 1+random.Float64())
-		for _, r := range values.Results {
-			size := float64(12000 + random.IntN(3))
-			for _, one := range r.Collections {
-				one.Values["size:binary"] = size
-			}
-		}
-		_, err := b.collector.UploadBlock(t.Context(), plan.Run.ID, 1, values)
-		require.NoError(t, err)
-		require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunSuccess}))
-		_, err = b.store.FinishJob(t.Context(), j.key, "")
-		require.NoError(t, err)
-		baseline, summary := "", []byte(nil)
-		if i > 0 {
-			compared, err := b.nobody.Compare(t.Context(), apiclient.CompareQuery{Project: "go", B: tag})
-			require.NoError(t, err)
-			require.Equal(t, tags[i-1], compared.A)
-			baseline = compared.A
-			summary, err = json.Marshal(compared.Summary)
-			require.NoError(t, err)
-		}
-		require.NoError(t, b.store.CompleteRequest(t.Context(), j.request.ID, bench.Success, baseline, summary, ""))
-	}
-	for i, left := range tags {
-		for k, right := range tags {
-			if i == k {
-				continue
-			}
-			query := apiclient.CompareQuery{Project: "go", A: left, B: right}
-			compared, err := b.nobody.Compare(t.Context(), query)
-			require.NoError(t, err)
-			text, err := b.nobody.CompareText(t.Context(), query, apiclient.FormatText)
-			require.NoError(t, err)
-			markdown, err := b.nobody.CompareText(t.Context(), query, apiclient.FormatMarkdown)
-			require.NoError(t, err)
-			p := b.page(t, "", compareGo+"?show=all&a="+left+"&b="+right)
-			require.Contains(t, p.text(), compared.Summary.Line+".")
-			require.Contains(t, text, compared.Summary.Line)
-			require.Contains(t, markdown, "**"+compared.Summary.Line+"**")
-			rows := p.rows()
-			require.Len(t, rows, len(compared.Result.Rows))
-			for _, r := range compared.Result.Rows {
-				said := r.Shown()
-				require.Contains(t, text, said.Verdict)
-				require.True(t, slices.ContainsFunc(rows, func(row string) bool {
-					return within(strings.Fields(strings.Join([]string{r.Name(), r.Scenario, r.Metric, said.A, said.B, said.Change, said.Verdict}, " ")), strings.Fields(row))
-				}), "%s: %+v\n%s", r.Key, said, strings.Join(rows, "\n"))
-			}
-			if k == i+1 {
-				request := b.page(t, "", "/requests/go:"+right)
-				require.Contains(t, request.section("verdict"), compared.Summary.Line)
-				require.Contains(t, request.links(), compareGo+"?a="+left+"&b="+right)
-			}
-		}
-	}
-	// One goes from each to its neighbours.
-	links := b.page(t, "", compareGo+"?a=1.21.0&b=1.22.0").links()
-	require.Subset(t, links, []string{compareGo + "?a=1.20.0&b=1.21.0", compareGo + "?a=1.22.0&b=1.23.0"})
 }
 
 // The address that is shown names both artifacts in full.

@@ -393,10 +393,16 @@ type job struct {
 // submit asks for a release and expands it to one job.
 func (b *bundle) submit(t testing.TB, tag string) job {
 	t.Helper()
+	return b.expand(t, b.admitted(t, tag))
+}
+
+// admitted asks for a release and gives it its turn.
+func (b *bundle) admitted(t testing.TB, tag string) apiclient.Request {
+	t.Helper()
 	r, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Project: "go", Tag: tag})
 	require.NoError(t, err)
 	b.admit(t, r.ID)
-	return b.expand(t, r)
+	return r
 }
 
 // admit gives a request of project go its turn.
@@ -411,12 +417,15 @@ func (b *bundle) admit(t testing.TB, id bench.RequestID) {
 // expand writes the only job of a release, and hands it out.
 func (b *bundle) expand(t testing.TB, r apiclient.Request) job {
 	t.Helper()
+	return b.expandTo(t, r, bench.TestCase{Benchmark: "gin", Profile: "build", Scenario: "full", Backend: "gc", Target: linux},
+		bench.TestCase{Benchmark: "gin", Profile: "build", Scenario: "incr-patched", Backend: "gc", Target: linux})
+}
+
+// expandTo writes the only job of a release, of some test cases, and hands it out.
+func (b *bundle) expandTo(t testing.TB, r apiclient.Request, cases ...bench.TestCase) job {
+	t.Helper()
 	project, err := b.writer.Project(t.Context(), "go")
 	require.NoError(t, err)
-	cases := []bench.TestCase{
-		{Benchmark: "gin", Profile: "build", Scenario: "full", Backend: "gc", Target: linux},
-		{Benchmark: "gin", Profile: "build", Scenario: "incr-patched", Backend: "gc", Target: linux},
-	}
 	identity := bench.JobIdentity{Tag: r.Tag, Target: linux, Backend: "gc", Profile: "build", Kind: bench.KindCompileTime, Suite: project.SuiteHash, TestCases: cases, SizeClass: 2}
 	pool := bench.Pool{Target: linux, SizeClass: 2, Name: "main"}
 	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(bench.Job{
