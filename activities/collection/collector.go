@@ -63,7 +63,7 @@ type Collector struct {
 	Revisions jobrun.Revisions
 	// Machine measures jobs. Cache directory, log and points are set per job.
 	Machine jobrun.Machine
-	// CacheDir contains a directory per suite for files that outlive jobs.
+	// CacheDir contains a directory per project and suite for files that outlive jobs: <project>/<suite>.
 	CacheDir string
 	// Facts returns the facts of the machine now, as JSON; nil: those of its
 	// registration hold.

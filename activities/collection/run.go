@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -128,7 +127,11 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 		}()
 		job.Subjects = append(job.Subjects, jobrun.Subject{Tag: tag, Artifact: handle.Dir()})
 	}
-	m.CacheDir = filepath.Join(c.CacheDir, fetched.Suite.Name())
+	var closeCache func()
+	if m.CacheDir, closeCache, err = c.openCache(plan.Job.Project, fetched.Suite.Name()); err != nil {
+		return infrastructure(err)
+	}
+	defer closeCache()
 	use(fetched.Dir)
 	use(m.CacheDir)
 	job.Suite, job.SuiteDir = fetched.Suite, fetched.Dir

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,8 +26,9 @@ func use(dir string) {
 // has used since, unless a job runs or begins. It returns the paths removed. What an
 // earlier call did not finish is removed, too.
 func (c *Collector) RemoveUnused(ctx context.Context, since time.Time) (removed []string, err error) {
-	var errs []error
-	for _, root := range []string{c.CacheDir, c.Suites.dir} {
+	projects, err := directories(c.CacheDir)
+	errs := []error{err}
+	for _, root := range append(projects, c.Suites.dir) {
 		found, err := unusedDirs(root, since)
 		errs = append(errs, err)
 		for _, dir := range found {
@@ -36,6 +38,12 @@ func (c *Collector) RemoveUnused(ctx context.Context, since time.Time) (removed 
 			}
 			errs = append(errs, err)
 		}
+	}
+	if c.using.TryLock() { // or a job makes a cache in one of them
+		for _, dir := range projects {
+			_ = os.Remove(dir) // unless it still has caches
+		}
+		c.using.Unlock()
 	}
 	return removed, errors.Join(errs...)
 }
@@ -68,17 +76,25 @@ func (c *Collector) removeDir(ctx context.Context, dir string, since time.Time) 
 
 // unusedDirs lists the directories in a directory that were last used before.
 func unusedDirs(root string, before time.Time) ([]string, error) {
+	found, err := directories(root)
+	return slices.DeleteFunc(found, func(dir string) bool {
+		info, err := os.Stat(dir)
+		return err != nil || !info.ModTime().Before(before)
+	}), err
+}
+
+// directories lists the paths of the directories in a directory, if there is one.
+func directories(root string) ([]string, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking for unused cache directories: %w", err)
+		return nil, fmt.Errorf("looking for cache directories: %w", err)
 	}
 	var found []string
 	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil && e.IsDir() && info.ModTime().Before(before) {
+		if e.IsDir() {
 			found = append(found, filepath.Join(root, e.Name()))
 		}
 	}

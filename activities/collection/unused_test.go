@@ -24,9 +24,9 @@ func TestUnusedCachesAreRemoved(t *testing.T) {
 		return path
 	}
 	suites := filepath.Join(filepath.Dir(b.CacheDir), "suites")
-	gone := []string{dir(b.CacheDir, "go", old), dir(suites, "0123", old)}
-	stay := []string{dir(b.CacheDir, "rustc", time.Now()), dir(suites, "4567", time.Now())}
-	interrupted := dir(b.CacheDir, ".removed-shell", old) // by the end of an earlier process
+	gone := []string{dir(filepath.Join(b.CacheDir, "golang"), "go", old), dir(suites, "0123", old)}
+	stay := []string{dir(filepath.Join(b.CacheDir, "golang"), "rustc", time.Now()), dir(suites, "4567", time.Now())}
+	interrupted := dir(filepath.Join(b.CacheDir, "shell"), ".removed-shell", old) // by the end of an earlier process
 
 	removed, err := b.RemoveUnused(t.Context(), since)
 	require.NoError(t, err)

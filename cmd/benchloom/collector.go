@@ -117,7 +117,7 @@ directory.`,
 	flags.StringSliceVar(&f.benchmarkSets, "benchmark-set", nil, "benchmark sets that the machine is meant for, unless invited; for display only: projects bind sets to pools")
 	f.shared.add(flags)
 	f.machine.add(flags, ", unless invited")
-	flags.StringVar(&f.cacheRoot, "cache-root", "", "directory whose subdirectories, two levels deep, are reported as caches (default: the cache below the state directory)")
+	flags.StringVar(&f.cacheRoot, "cache-root", "", "directory whose subdirectories, two levels deep, are reported as caches (default: the directory caches below the state directory, by project and suite)")
 	flags.StringVar(&f.keepCaches, "keep-caches", "30d", "how long cache directories of suites that no job uses are kept: days, or forever")
 	flags.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "exit with code 0 once no job is waiting")
 	return cmd
@@ -403,7 +403,7 @@ func (f *collectorFlags) jobs(machine *workers.Machine, api *apiclient.Client, l
 		return nil, err
 	}
 	return &collection.Collector{
-		Artifacts: artifacts, Suites: suites, Spool: spool, Machine: machine.Jobs, CacheDir: filepath.Join(f.stateDir, "cache"),
+		Artifacts: artifacts, Suites: suites, Spool: spool, Machine: machine.Jobs, CacheDir: filepath.Join(f.stateDir, cachesDir),
 		Revisions: revision.New(filepath.Join(f.stateDir, "repositories"), os.Environ()), Begin: begin, Upload: upload, Points: points,
 		Facts: func() (json.RawMessage, error) { return presentFacts(machine.Facts.Isolation) }, DiskPatience: diskPatience,
 	}, nil
@@ -466,7 +466,7 @@ func (f *collectorFlags) registration(machine *workers.Machine) (apiclient.Regis
 		Labels: f.labels, BenchmarkSets: f.benchmarkSets, SharedHost: f.shared.host,
 	}
 	if f.cacheRoot == "" {
-		f.cacheRoot = filepath.Join(f.stateDir, "cache")
+		f.cacheRoot = filepath.Join(f.stateDir, cachesDir)
 	}
 	var limit int64 // a default leaves the machine's memory as what jobs may ask for
 	if f.bounds.memory != unbounded {

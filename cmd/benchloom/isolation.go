@@ -110,10 +110,18 @@ func (f *collectorFlags) lease(ctx context.Context, log *slog.Logger) (_ *accoun
 	return lease, replaceFile(remembered, []byte(lease.Name+"\n"))
 }
 
+const (
+	// cachesDir holds what suites keep, by project and suite.
+	cachesDir = "caches"
+	// oldCacheDir was it in earlier versions, in which all suites and commands could change it: nothing of it is used.
+	oldCacheDir = "cache"
+)
+
 // directories makes the slot's directories: what the service keeps is its own, and the account enters only its work directory,
-// caches, suites and artifacts.
+// suites and artifacts, and the caches of a project while a job of it runs.
 func (f *collectorFlags) directories(account *accounts.Account, workDir string) error {
-	cache := filepath.Join(f.stateDir, "cache")
+	_ = os.RemoveAll(filepath.Join(f.stateDir, oldCacheDir)) // what stays only takes room
+	caches := filepath.Join(f.stateDir, cachesDir)
 	above, own := os.FileMode(0o700), os.FileMode(0o700)
 	if account != nil {
 		above = 0o711
@@ -121,7 +129,7 @@ func (f *collectorFlags) directories(account *accounts.Account, workDir string) 
 	for _, d := range []struct {
 		path string
 		mode os.FileMode
-	}{{f.stateDir, above}, {cache, above}, {workDir, own}, {filepath.Join(f.stateDir, "repositories"), own}} {
+	}{{f.stateDir, above}, {caches, above}, {workDir, own}, {filepath.Join(f.stateDir, "repositories"), own}} {
 		if err := os.MkdirAll(d.path, d.mode); err != nil {
 			return err
 		}
@@ -132,16 +140,32 @@ func (f *collectorFlags) directories(account *accounts.Account, workDir string) 
 	if account == nil {
 		return nil
 	}
-	entries, err := os.ReadDir(cache)
+	return giveCaches(*account, caches)
+}
+
+// giveCaches makes the account own the cache of each suite. The directories of projects stay the collector's, and are closed
+// until one of their jobs begins.
+func giveCaches(account accounts.Account, caches string) error {
+	projects, err := os.ReadDir(caches)
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue // archives are the collector's
+	for _, project := range projects {
+		if !project.IsDir() {
+			continue // archives are the collector's, too
 		}
-		if err := account.Give(filepath.Join(cache, e.Name())); err != nil {
+		dir := filepath.Join(caches, project.Name())
+		if err := os.Chmod(dir, 0o700); err != nil {
 			return err
+		}
+		suites, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, suite := range suites {
+			if err := account.Give(filepath.Join(dir, suite.Name())); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -165,7 +189,6 @@ func (f *collectorFlags) view(config *measure.SandboxConfig, account *accounts.A
 		}
 		config.Isolation.ReadOnly = append(config.Isolation.ReadOnly, dir)
 	}
-	config.Isolation.Writable = []string{filepath.Join(f.stateDir, "cache")}
 	hidden := append([]string{f.stateDir}, f.isolation.hide...)
 	if f.tokenFile != "" {
 		hidden = append(hidden, f.tokenFile)

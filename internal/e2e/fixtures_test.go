@@ -35,7 +35,7 @@ func newSuite(t *testing.T) shellSuite {
 	require.NoError(t, os.MkdirAll(s.dir, 0o755))
 	require.NoError(t, os.MkdirAll(s.artifacts, 0o755))
 	if isolating() {
-		s.log = filepath.Join(filepath.Dir(root), "*", "state", "collectors", "*", "cache", "*", executionsFile)
+		s.log = filepath.Join(filepath.Dir(root), "*", "state", "collectors", "*", "caches", "*", "*", executionsFile)
 	} else {
 		require.NoError(t, os.WriteFile(s.log, nil, 0o666))
 	}

@@ -396,11 +396,8 @@ func TestAJobThatIsCancelledBetweenIterationsEnds(t *testing.T) {
 // hiding is a sandbox that must not show an artifact.
 type hiding struct{ jobrun.Sandbox }
 
-func (hiding) Show(dirs ...string) error {
-	if len(dirs) == 0 {
-		return nil
-	}
-	return &measure.HiddenError{Dir: dirs[0], Hidden: "/var/lib/benchloom"}
+func (hiding) Show(dirs measure.Shown) error {
+	return &measure.HiddenError{Dir: dirs.ReadOnly[0], Hidden: "/var/lib/benchloom"}
 }
 
 func TestAnArtifactThatIsHiddenFailsTheJob(t *testing.T) {

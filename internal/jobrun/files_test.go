@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
@@ -166,4 +168,22 @@ func TestFileStepsReachNothingOutsideOfTheJob(t *testing.T) {
 			require.Equal(t, "untouched", string(text))
 		})
 	}
+}
+
+// A command may be anybody's, and so may its suite: neither sees the files that another suite keeps.
+func TestAJobSeesTheCacheOfItsSuiteOnly(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.machine.CacheDir = filepath.Join(b.machine.CacheDir, "go")
+	job := b.job(t, shellSuite{recipe: func(_ bench.TestCase, p suite.Paths) (suite.Recipe, error) {
+		return suite.Recipe{Measure: sh(p, `touch "$CACHE/kept"`)}, nil
+	}}, "gin/full")
+	require.NoError(t, b.run(t, job))
+	require.FileExists(t, filepath.Join(b.machine.CacheDir, "kept"))
+	require.NoError(t, b.run(t, jobrun.Job{
+		Kind: bench.KindCommand, Command: &jobrun.Command{Argv: []string{"true"}}, TestCases: []bench.TestCase{testCase("command/")},
+	}))
+	require.Equal(t, []measure.Shown{
+		{ReadOnly: []string{job.Subjects[0].Artifact}, Writable: []string{b.machine.CacheDir}}, {},
+	}, b.sandbox.shown)
 }

@@ -18,8 +18,8 @@ type Sandbox interface {
 	Run(context.Context, measure.Command) (measure.Sample, error)
 	// WorkDir returns the slot's directory, in which everything is prepared and measured.
 	WorkDir() string
-	// Show lets commands read directories wherever they lie, instead of those of the last call, until Clean.
-	Show(dirs ...string) error
+	// Show lets commands see directories wherever they lie, instead of those of the last call, until Clean.
+	Show(measure.Shown) error
 	// Clean removes everything in that directory, and in the temporary ones of commands, and hides what was shown.
 	Clean(context.Context) error
 	// TempDir returns the TMPDIR and HOME of every command.
@@ -32,7 +32,7 @@ type Machine struct {
 	// Counters tells which performance counters work. All working hardware counters are measured.
 	Counters measure.CounterSupport
 	// CacheDir is the suite's directory for files that outlive jobs, such as
-	// downloads.
+	// downloads. Other jobs do not see it. The directory above it exists.
 	CacheDir string
 	// CPUs is the number of CPUs that commands may use.
 	CPUs int

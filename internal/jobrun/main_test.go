@@ -35,12 +35,17 @@ type processes struct {
 	change func(measure.Command, *measure.Sample)
 	// started, if set, is called with each command before it runs.
 	started func(measure.Command)
+	// shown are the directories that each job showed.
+	shown []measure.Shown
 }
 
 func (p *processes) WorkDir() string { return p.dir }
 func (p *processes) TempDir() string { return filepath.Join(p.dir, "tmp") }
 
-func (p *processes) Show(...string) error { return nil }
+func (p *processes) Show(dirs measure.Shown) error {
+	p.shown = append(p.shown, dirs)
+	return nil
+}
 
 func (p *processes) Clean(context.Context) error {
 	entries, err := os.ReadDir(p.dir)

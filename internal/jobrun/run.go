@@ -77,7 +77,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.m.Sandbox.Clean(context.WithoutCancel(ctx))) }()
-	if err := r.showArtifacts(); err != nil {
+	if err := r.show(); err != nil {
 		return err
 	}
 	if r.job.Kind == bench.KindCommand {
@@ -94,13 +94,19 @@ func (r *runner) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// showArtifacts lets commands see the artifacts, also those that are measured where they lie.
-func (r *runner) showArtifacts() error {
-	var dirs []string
+// show lets commands see the artifacts, also those that are measured where they lie, and the cache of their own suite.
+func (r *runner) show() error {
+	var shown measure.Shown
 	for _, s := range r.job.Subjects {
-		dirs = append(dirs, s.Artifact)
+		shown.ReadOnly = append(shown.ReadOnly, s.Artifact)
 	}
-	err := r.m.Sandbox.Show(dirs...)
+	if r.job.Suite != nil && r.m.CacheDir != "" {
+		if err := (copier{owner: r.m.Owner}).makeDirs(r.m.CacheDir); err != nil {
+			return fmt.Errorf("making the suite's cache: %w", err)
+		}
+		shown.Writable = []string{r.m.CacheDir}
+	}
+	err := r.m.Sandbox.Show(shown)
 	if hidden, ok := errors.AsType[*measure.HiddenError](err); ok {
 		return &Failure{Kind: bench.FailPermanent, Message: "the artifact: " + hidden.Error()}
 	}

@@ -101,12 +101,12 @@ func TestACommandSeesNothingOfHiddenPaths(t *testing.T) {
 		WorkDir: filepath.Join(state, "work"),
 		Isolation: measure.Isolation{
 			Hidden: []string{state, token, filepath.Join(state, "missing"), "/no/such/path"}, ReadOnly: []string{filepath.Join(state, "artifacts"), token},
-			Writable: []string{filepath.Join(state, "cache")},
 		},
 	})
 	if !ok {
 		return
 	}
+	require.NoError(t, sandbox.Show(measure.Shown{Writable: []string{filepath.Join(state, "cache")}}))
 	output, _ := shell(t, sandbox, "cd "+state+` && ls; cat artifacts/file cache/file; cat secrets/file; echo x >artifacts/file; echo x >new
 		echo changed >cache/file; echo made >work/file; cat `+token)
 	for _, want := range []string{"artifacts\ncache\nwork\n", "artifactscache", "secrets/file: No such file", "cannot create artifacts/file", "cannot create new"} {

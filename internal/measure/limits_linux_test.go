@@ -24,7 +24,7 @@ func TestIllegalSandboxesAreRefused(t *testing.T) {
 		"CPU numbers":   {Name: "a", WorkDir: dir, CPUs: measure.CPUList{-1}},
 		"parent":        {Name: "a", WorkDir: dir, CgroupParent: "x"},
 		"not \"/\"":     {Name: "a", WorkDir: dir, Isolation: measure.Isolation{Hidden: []string{"/"}}},
-		"not \"tmp\"":   {Name: "a", WorkDir: dir, Isolation: measure.Isolation{Writable: []string{"tmp"}}},
+		"not \"tmp\"":   {Name: "a", WorkDir: dir, Isolation: measure.Isolation{ReadOnly: []string{"tmp"}}},
 		"create it":     {Name: "a", WorkDir: dir, Isolation: measure.Isolation{ReadOnly: []string{"/no/such/path"}}},
 		"CPUs 8000":     {Name: "a", WorkDir: dir, CPUs: measure.CPUList{8000}, DisableCgroups: true},
 	} {

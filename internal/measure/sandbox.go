@@ -64,17 +64,28 @@ type SandboxConfig struct {
 type Isolation struct {
 	// Off lets commands see and change what their account may.
 	Off bool
-	// Writable are further directories that commands may change, as far as their account may. The limits of disk and
-	// inodes do not cover them.
-	Writable []string
-	// ReadOnly are files and directories that stay visible, but not writable, within Hidden ones, Writable ones, the work
-	// directory or /tmp.
+	// ReadOnly are files and directories that stay visible, but not writable, within Hidden ones, the work directory or /tmp.
 	ReadOnly []string
-	// Hidden are directories that are empty for commands, apart from what the work directory, Writable and ReadOnly name below
-	// them, and files that are empty. What does not exist when the sandbox is created stays as it is.
+	// Hidden are directories that are empty for commands, apart from what the work directory, ReadOnly and [Shown.Writable]
+	// name below them, and files that are empty. What does not exist when the sandbox is created stays as it is.
 	Hidden []string
 	// Closed are directories that are empty like Hidden ones, but hold no secrets: [Sandbox.Show] may show what lies below.
 	Closed []string
+
+	// shown is what [Sandbox.Show] adds.
+	shown Shown
+}
+
+// Shown are directories that the commands of one job see, wherever they lie.
+type Shown struct {
+	// ReadOnly are directories that they may only read. None may lie in a Hidden one.
+	ReadOnly []string
+	// Writable are directories that they may change, as far as their account may, also in Hidden ones.
+	Writable []string
+}
+
+func (s Shown) equal(other Shown) bool {
+	return slices.Equal(s.ReadOnly, other.ReadOnly) && slices.Equal(s.Writable, other.Writable)
 }
 
 // HiddenError reports a directory that commands must not see.
@@ -90,11 +101,11 @@ func (e *HiddenError) Error() string {
 
 // unseen returns those directories that commands do not see of themselves but may be shown: they lie in a Closed directory
 // or in one that commands have for themselves. It fails with a *[HiddenError] if one lies in a Hidden directory. What the
-// work directory, Writable or ReadOnly name is seen. All paths have their symbolic links resolved.
+// work directory or ReadOnly names is seen. All paths have their symbolic links resolved.
 func (i Isolation) unseen(workDir string, scratch, dirs []string) ([]string, error) {
 	var unseen []string
 	for _, dir := range dirs {
-		seen, hidden := innermost(dir, slices.Concat([]string{workDir}, i.Writable, i.ReadOnly)), innermost(dir, i.Hidden)
+		seen, hidden := innermost(dir, slices.Concat([]string{workDir}, i.ReadOnly)), innermost(dir, i.Hidden)
 		closed := innermost(dir, slices.Concat(i.Closed, scratch))
 		switch {
 		case len(hidden) > len(seen):
@@ -142,7 +153,7 @@ func (c SandboxConfig) check() error {
 	case c.CgroupParent != "" && !filepath.IsAbs(c.CgroupParent):
 		return fmt.Errorf("slot %s: the parent control group must be an absolute path, is %q", c.Name, c.CgroupParent)
 	}
-	for _, path := range slices.Concat(c.Isolation.Writable, c.Isolation.ReadOnly, c.Isolation.Hidden, c.Isolation.Closed) {
+	for _, path := range slices.Concat(c.Isolation.ReadOnly, c.Isolation.Hidden, c.Isolation.Closed) {
 		if !filepath.IsAbs(path) || filepath.Clean(path) == "/" {
 			return fmt.Errorf("slot %s: isolation needs absolute paths below /, not %q", c.Name, path)
 		}

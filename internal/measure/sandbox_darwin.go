@@ -95,7 +95,7 @@ func (s *Sandbox) Unenforced() []Unenforced { return slices.Clone(s.lacking) }
 func (s *Sandbox) Sweep(context.Context) (int, error) { return 0, nil }
 
 // Show does nothing: commands see what their account may.
-func (s *Sandbox) Show(...string) error { return nil }
+func (s *Sandbox) Show(Shown) error { return nil }
 
 // Clean removes all files in the work directory, that of TempDir included.
 func (s *Sandbox) Clean(context.Context) error {

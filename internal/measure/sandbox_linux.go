@@ -31,7 +31,7 @@ type Sandbox struct {
 	running  sync.Mutex
 	launcher *launcher
 	// shown are the directories of the last Show that are not seen otherwise.
-	shown []string
+	shown Shown
 	// stuck is set when processes could not be killed: the launcher still waits for one.
 	stuck  error
 	closed bool
@@ -75,7 +75,7 @@ func (i Isolation) exists() error {
 	if i.Off {
 		return nil
 	}
-	for _, path := range slices.Concat(i.Writable, i.ReadOnly) {
+	for _, path := range i.ReadOnly {
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("isolation shows %s to commands: %w; create it first, or leave it out", path, err)
 		}
@@ -143,10 +143,10 @@ func (s *Sandbox) open() error {
 	return nil
 }
 
-// Show makes the slot ready for commands and lets them read directories wherever they lie, those of artifacts for instance,
-// instead of the directories of the last call, until the next [Sandbox.Clean]. It fails with a *[HiddenError] if one lies in a
-// Hidden directory. While they are shown, they must not be removed.
-func (s *Sandbox) Show(dirs ...string) error {
+// Show makes the slot ready for commands and lets them see directories, those of artifacts for instance, instead of the
+// directories of the last call, until the next [Sandbox.Clean]. It fails with a *[HiddenError] if one that they may only read
+// lies in a Hidden directory. While directories are shown, they must not be removed.
+func (s *Sandbox) Show(dirs Shown) error {
 	s.running.Lock()
 	defer s.running.Unlock()
 	switch {
@@ -155,14 +155,18 @@ func (s *Sandbox) Show(dirs ...string) error {
 	case s.closed || !s.isolated:
 		return nil
 	}
-	real, err := realPaths(dirs)
+	real, err := realPaths(dirs.ReadOnly)
 	if err != nil {
 		return err
 	}
+	var shown Shown
+	if shown.Writable, err = realPaths(dirs.Writable); err != nil {
+		return err
+	}
 	i := s.config.Isolation
-	resolved := Isolation{ReadOnly: s.always, Writable: present(i.Writable), Hidden: present(i.Hidden), Closed: present(i.Closed)}
-	shown, err := resolved.unseen(s.workDir, ownDirs, real)
-	if err != nil || slices.Equal(shown, s.shown) && s.launcher.space.alive() {
+	resolved := Isolation{ReadOnly: s.always, Hidden: present(i.Hidden), Closed: present(i.Closed)}
+	shown.ReadOnly, err = resolved.unseen(s.workDir, ownDirs, real)
+	if err != nil || shown.equal(s.shown) && s.launcher.space.alive() {
 		return err
 	}
 	s.shown = shown
@@ -195,7 +199,7 @@ func present(paths []string) []string {
 // refresh gives commands a new space. If they cannot be isolated as before, nothing runs.
 func (s *Sandbox) refresh() error {
 	// What was shown may be gone: that concerns its commands, not the slot.
-	s.config.Isolation.ReadOnly = slices.Concat(s.always, present(s.shown))
+	s.config.Isolation.shown = Shown{ReadOnly: present(s.shown.ReadOnly), Writable: present(s.shown.Writable)}
 	lacking, err := s.launcher.occupy(s.config, s.workDir, s.reapStale)
 	switch {
 	case errors.Is(err, ErrNotKilled):

@@ -38,7 +38,7 @@ func (s *Sandbox) Sweep(context.Context) (int, error) { return 0, unsupported() 
 func (s *Sandbox) Clean(context.Context) error { return unsupported() }
 
 // Show returns an error that wraps [errors.ErrUnsupported].
-func (s *Sandbox) Show(...string) error { return unsupported() }
+func (s *Sandbox) Show(Shown) error { return unsupported() }
 
 // Run returns an error that wraps [errors.ErrUnsupported].
 func (s *Sandbox) Run(context.Context, Command) (Sample, error) {

@@ -11,6 +11,8 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
+func read(dirs ...string) measure.Shown { return measure.Shown{ReadOnly: dirs} }
+
 // Artifacts may lie in /tmp, of which commands have their own, or where their account cannot enter.
 func TestACommandSeesWhatItIsShown(t *testing.T) {
 	t.Parallel()
@@ -32,13 +34,13 @@ func TestACommandSeesWhatItIsShown(t *testing.T) {
 		return output
 	}
 	require.Equal(t, "3.0", look())
-	require.NoError(t, sandbox.Show(filepath.Join(builds, "1.0"), filepath.Join(hidden, "artifacts", "3.0")))
+	require.NoError(t, sandbox.Show(read(filepath.Join(builds, "1.0"), filepath.Join(hidden, "artifacts", "3.0"))))
 	require.Regexp(t, `^1\.0.*cannot create 1\.0/new.*\n3\.0$`, look())
-	require.NoError(t, sandbox.Show(filepath.Join(builds, "newest")))
+	require.NoError(t, sandbox.Show(read(filepath.Join(builds, "newest"))))
 	require.Regexp(t, `^2\.0.*cannot create 2\.0/new.*\n3\.0$`, look())
 
 	var refused *measure.HiddenError
-	require.ErrorAs(t, sandbox.Show(filepath.Join(hidden, "tokens")), &refused)
+	require.ErrorAs(t, sandbox.Show(read(filepath.Join(hidden, "tokens"))), &refused)
 	require.ErrorContains(t, refused, "which is hidden from benchmarks: move it elsewhere")
 
 	// Clean hides what was shown.
@@ -49,9 +51,39 @@ func TestACommandSeesWhatItIsShown(t *testing.T) {
 	require.NoError(t, sandbox.Clean(t.Context()))
 	require.NoError(t, os.RemoveAll(builds))
 	require.Equal(t, "3.0", look())
-	require.Error(t, sandbox.Show(builds))
-	require.NoError(t, sandbox.Show())
+	require.Error(t, sandbox.Show(read(builds)))
+	require.NoError(t, sandbox.Show(measure.Shown{}))
 	require.Equal(t, "3.0", look())
+}
+
+// The files of one job that outlive it are not those of the next: its commands may be somebody else's.
+func TestACommandChangesOnlyTheDirectoriesOfItsJob(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	one, other := filepath.Join(state, "caches", "one"), filepath.Join(state, "caches", "other")
+	for _, dir := range []string{one, other} {
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), []byte(filepath.Base(dir)), 0o644))
+	}
+	sandbox, ok := isolated(t, measure.SandboxConfig{WorkDir: filepath.Join(state, "work"), Isolation: measure.Isolation{Hidden: []string{state}}})
+	if !ok {
+		return
+	}
+	plant := func() string {
+		output, _ := shell(t, sandbox, "for d in "+one+" "+other+"; do cat $d/file && echo planted >>$d/file; done 2>/dev/null; ls "+state+"; rm -rf "+one+"/file "+other+" 2>/dev/null; true")
+		return output
+	}
+	require.NoError(t, sandbox.Show(measure.Shown{Writable: []string{one}}))
+	require.Equal(t, "onecaches\nwork\n", plant())
+	require.NoFileExists(t, filepath.Join(one, "file"))
+
+	// Nor does a job that has none see that of the last.
+	require.NoError(t, sandbox.Clean(t.Context()))
+	require.NoError(t, sandbox.Show(measure.Shown{}))
+	require.Equal(t, "work\n", plant())
+	text, err := os.ReadFile(filepath.Join(other, "file"))
+	require.NoError(t, err)
+	require.Equal(t, "other", string(text))
 }
 
 // The init process of the next job starts at the end of the last one.
@@ -63,7 +95,7 @@ func TestASlotIsReadyBeforeItsNextJob(t *testing.T) {
 	}
 	first := sandbox.InitPID()
 	require.NoError(t, sandbox.Clean(t.Context()))
-	require.NoError(t, sandbox.Show())
+	require.NoError(t, sandbox.Show(measure.Shown{}))
 	require.NotEqual(t, first, sandbox.InitPID(), "what commands see is arranged for each job")
 	output, _ := shell(t, sandbox, "echo left >/tmp/file; cat /tmp/file")
 	require.Equal(t, "left\n", output)
@@ -73,7 +105,7 @@ func TestASlotIsReadyBeforeItsNextJob(t *testing.T) {
 	require.Positive(t, ahead)
 	require.NoError(t, sandbox.Clean(t.Context()))
 	require.Equal(t, ahead, sandbox.AheadPID())
-	require.NoError(t, sandbox.Show(t.TempDir()))
+	require.NoError(t, sandbox.Show(read(t.TempDir())))
 	require.Equal(t, ahead, sandbox.InitPID())
 	output, _ = shell(t, sandbox, "cat /tmp/file 2>/dev/null || echo gone; readlink /proc/self/ns/net")
 	require.Contains(t, output, "gone\n")
@@ -94,7 +126,7 @@ func TestASlotIsReadyBeforeItsNextJob(t *testing.T) {
 	require.NoError(t, unix.Mount("tmpfs", mounted, "tmpfs", 0, ""))
 	defer func() { require.NoError(t, unix.Unmount(mounted, unix.MNT_DETACH)) }()
 	require.NoError(t, os.WriteFile(filepath.Join(mounted, "file"), []byte("mounted"), 0o644))
-	require.NoError(t, sandbox.Show(mounted))
+	require.NoError(t, sandbox.Show(read(mounted)))
 	output, _ = shell(t, sandbox, "cat "+mounted+"/file")
 	require.Equal(t, "mounted", output)
 }

@@ -23,8 +23,9 @@ type view struct {
 
 // newView returns the view of a sandbox's commands.
 func newView(config SandboxConfig, workDir string) view {
+	shown := config.Isolation.shown
 	v := view{
-		Writable: append([]string{workDir}, config.Isolation.Writable...), ReadOnly: config.Isolation.ReadOnly,
+		Writable: append([]string{workDir}, shown.Writable...), ReadOnly: slices.Concat(config.Isolation.ReadOnly, shown.ReadOnly),
 		Hidden: slices.Concat(config.Isolation.Hidden, config.Isolation.Closed), ScratchBytes: scratchBytes,
 	}
 	if config.MemoryBytes > 0 {

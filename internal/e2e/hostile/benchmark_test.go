@@ -34,6 +34,8 @@ type harm struct {
 	name, what string
 	// network lets the measured command have one, as a suite may ask for.
 	network bool
+	// command is set for what a submitted command tries, which has no suite.
+	command bool
 	// more is added to the benchmark in the suite.
 	more string
 	// says lists texts, one of which the job's message or output must show; empty: the refusal.
@@ -60,6 +62,8 @@ var benchmarkHarms = []harm{
 	{name: "suites-write", what: "write to the suites of a collector"},
 	{name: "slot-write", what: "write a file of another slot"},
 	{name: "slot-plant", what: "make a file in the work directory of another slot"},
+	{name: "cache-of-another-suite", what: "read and write what a suite of the same name keeps for another project"},
+	{name: "cache-by-a-command", what: "read and write what suites keep", command: true},
 	{name: "proc-sys", what: "change settings of the kernel"},
 	{name: "hostname", what: "name the machine"},
 	{name: "modules", what: "load modules of the kernel"},
@@ -105,7 +109,7 @@ var benchmarkHarms = []harm{
 }
 
 // wantBenchmarkHarms counts them, so that none is lost.
-const wantBenchmarkHarms = 60
+const wantBenchmarkHarms = 62
 
 // Limits of the collectors under attack: small, so that what attacks them disturbs no other test.
 const (
@@ -130,6 +134,8 @@ type bed struct {
 	// slots are the directories of the collectors, attacked is the first one's.
 	slots    []string
 	attacked string
+	// kept is a file that the attacked collector keeps for a suite of another project, harms the files of the attacker's there.
+	kept, harms string
 }
 
 // What a hostile benchmark tries fails and is recorded on its own job only, and a good job
@@ -180,6 +186,7 @@ func newBed(t *testing.T) *bed {
 	require.NoError(t, os.WriteFile(filepath.Join(b.outside, "kept"), []byte("kept"), 0o644))
 	b.startVictim(t)
 	b.applyHarms(t)
+	b.keep(t)
 	b.processes, err = b.Processes()
 	require.NoError(t, err)
 	b.epochs = b.collectorEpochs(t)
@@ -220,6 +227,7 @@ func (b *bed) startVictim(t *testing.T) {
 		return len(kept) == 1
 	}, patience, patience/1000, "the victim writes no file")
 	b.attacked = b.slots[1-slot]
+	b.kept = filepath.Join(b.attacked, "caches", "neighbour", "harm", "kept")
 	b.endVictim = func() {
 		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(kept[0]), "end"), nil, 0o644))
 	}
@@ -255,7 +263,7 @@ func (b *bed) applyHarms(t *testing.T) {
 		"Artifact": filepath.Join(artifacts, "1.0"), "Socket": filepath.Join(database.Query().Get("host"), ".s.PGSQL.5432"),
 		"API": strings.TrimPrefix(b.url, "http://"), "Temporal": b.Up.Addresses[up.AddressTemporal], "UI": ui.Host, "UISocket": b.uiSocket(t), "Metrics": b.metricsAddresses(t),
 		"Namespace": "benchloom", "TaskQueue": fmt.Sprintf("bench/%s/%d/local", target, attackedClass), "Routes": b.writing(t),
-		"Outside": b.outside, "Shared": sharedFolders, "CPUs": []int{0}, "Memory": memoryLimit, "Disk": diskLimit, "Files": filesLimit, "PIDs": processesLimit,
+		"Outside": b.outside, "Kept": b.kept, "Shared": sharedFolders, "CPUs": []int{0}, "Memory": memoryLimit, "Disk": diskLimit, "Files": filesLimit, "PIDs": processesLimit,
 	} {
 		b.targets[key] = value
 	}
@@ -267,14 +275,28 @@ func (b *bed) applyHarms(t *testing.T) {
 	require.NoError(t, err)
 	_, err = b.API.PutSuite(t.Context(), bundle.Hash, bundle.Archive)
 	require.NoError(t, err)
-	_, err = b.API.ApplyProject(t.Context(), apiclient.Project{Name: "harm", Config: bench.ProjectConfig{Verify: bench.VerifyOff, MaxJobFails: 1}, SuiteHash: bundle.Hash}, false)
-	require.NoError(t, err)
+	b.harms = filepath.Join(b.attacked, "suites", bundle.Hash)
+	for _, project := range []string{"harm", "neighbour"} {
+		_, err = b.API.ApplyProject(t.Context(), apiclient.Project{Name: project, Config: bench.ProjectConfig{Verify: bench.VerifyOff, MaxJobFails: 1}, SuiteHash: bundle.Hash}, false)
+		require.NoError(t, err)
+	}
 }
 
-// hostileSuite has a benchmark for each attempt.
+// keep has the collector under attack keep a file for another project, whose suite has the same name.
+func (b *bed) keep(t *testing.T) {
+	t.Helper()
+	d := b.await(t, b.submit(t, apiclient.NewRequest{
+		Project: "neighbour", Type: bench.AdHoc, Tag: "1.0", Selection: bench.Selection{Benchmarks: []string{"keeper"}}, PlacementWish: apiclient.PlacementWish{SizeClass: attackedClass},
+	}))
+	require.Equal(t, bench.Success, d.Outcome, d.Message)
+	require.FileExists(t, b.kept)
+}
+
+// hostileSuite has a benchmark for each attempt, and one that is good.
 func hostileSuite(artifacts string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "name: harm\nartifact: {provider: directory, parameters: {path: %q}}\niterations: 1\nbenchmarks:\n", artifacts+"/{tag}")
+	text.WriteString("  - {name: keeper, measure: {run: [sh, -c, \"echo kept >${cache}/kept\"]}}\n")
 	for _, h := range benchmarkHarms {
 		limit := "60s"
 		if h.name == "cgroup-stay" {
@@ -333,9 +355,15 @@ func (b *bed) uiSocket(t *testing.T) string {
 func (b *bed) try(t *testing.T, h harm) {
 	t.Helper()
 	begin := time.Now()
-	id := b.submit(t, apiclient.NewRequest{
-		Project: "harm", Type: bench.AdHoc, Tag: "1.0", Selection: bench.Selection{Benchmarks: []string{h.name}}, PlacementWish: apiclient.PlacementWish{SizeClass: attackedClass},
-	})
+	attempt := apiclient.NewRequest{Project: "harm", Type: bench.AdHoc, Tag: "1.0", Selection: bench.Selection{Benchmarks: []string{h.name}}}
+	runs := 1
+	if h.command {
+		attempt, runs = apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{
+			filepath.Join(b.harms, "attacker"), filepath.Join(b.harms, "targets.json"), h.name,
+		}}}, bench.MaxJobFails
+	}
+	attempt.SizeClass = attackedClass
+	id := b.submit(t, attempt)
 	// From then on it waits behind the attempt.
 	require.Eventually(t, func() bool {
 		d, err := b.API.Request(t.Context(), string(id))
@@ -347,7 +375,7 @@ func (b *bed) try(t *testing.T, h harm) {
 
 	d := b.await(t, id)
 	tried := time.Now()
-	require.Len(t, d.Runs, 1, "%+v", d.Runs)
+	require.Len(t, d.Runs, runs, "%+v", d.Runs)
 	run := d.Runs[0]
 	log := b.call(t, b.token(t, up.TokenUser), http.MethodGet, "/api/v1/runs/"+string(run.ID)+"/log", nil)
 	said := d.Message + "\n" + run.Message + "\n" + log.body
@@ -415,6 +443,9 @@ func (b *bed) unharmed(t *testing.T, h harm) {
 	kept, err := os.ReadFile(filepath.Join(b.outside, "kept"))
 	require.NoError(t, err)
 	require.Equal(t, "kept", string(kept))
+	kept, err = os.ReadFile(b.kept)
+	require.NoError(t, err)
+	require.Equal(t, "kept\n", string(kept), "what another project's suite keeps")
 	require.Empty(t, attackers(t), "processes of the attempt %q live", h.name)
 }
 

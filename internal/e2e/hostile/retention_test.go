@@ -119,7 +119,7 @@ func TestCollectorsRemoveUnusedFolders(t *testing.T) {
 	dir := s.enrolMachine(t, "tidy", 23, s.url)
 	long := time.Now().Add(-100 * 24 * time.Hour)
 	var old, young []string
-	for _, parent := range []string{"suites", "cache"} {
+	for _, parent := range []string{"suites", "caches/project"} {
 		for _, name := range []string{"old", "young"} {
 			path := filepath.Join(dir, parent, name)
 			require.NoError(t, os.MkdirAll(path, 0o755))

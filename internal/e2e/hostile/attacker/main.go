@@ -47,8 +47,8 @@ type Targets struct {
 	Workflow string
 	// Routes are the API's that write, as METHOD PATH.
 	Routes []string
-	// Outside are files that nothing may change.
-	Outside string
+	// Outside are files that nothing may change, Kept is a file that a suite of another project keeps on the attacker's slot.
+	Outside, Kept string
 	// Shared are folders that all users of the machine share; they may be patterns.
 	Shared []string
 	// CPUs are those that the attacker may use.
@@ -85,8 +85,11 @@ var attacks = map[string]attack{
 	"slot-write":     slotWrite,
 	"slot-plant":     slotPlant,
 	"proc-sys":       procSys,
-	"hostname":       hostname,
-	"modules":        modules,
+
+	"cache-of-another-suite": keptWrite,
+	"cache-by-a-command":     keptWrite,
+	"hostname":               hostname,
+	"modules":                modules,
 	// What must not be reached.
 	"postgres":      postgres,
 	"ports":         ports,

@@ -53,6 +53,19 @@ func slotWrite(t Targets) (string, error) { return opened(t.VictimFile, os.O_WRO
 
 func slotPlant(t Targets) (string, error) { return planted(filepath.Dir(t.VictimFile)) }
 
+// keptWrite looks for what another project's suite keeps, and for a place beside it.
+func keptWrite(t Targets) (string, error) {
+	own := filepath.Dir(t.Kept)
+	return anyOf(
+		func() (string, error) { return opened(t.Kept, os.O_RDONLY) },
+		func() (string, error) { return opened(t.Kept, os.O_WRONLY) },
+		func() (string, error) { return listed(own) },
+		func() (string, error) { return planted(own) },
+		func() (string, error) { return planted(filepath.Dir(own)) },
+		func() (string, error) { return planted(filepath.Dir(filepath.Dir(own))) },
+	)
+}
+
 // procSys opens settings of the machine and writes nothing.
 func procSys(_ Targets) (string, error) {
 	var tries []func() (string, error)
