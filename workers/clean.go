@@ -11,9 +11,17 @@ import (
 // cleanEvery is the interval at which an idle collector looks for unused caches.
 const cleanEvery = time.Hour
 
-// keepClean removes caches that no job has used for long, until the context ends. While a
-// job runs it does nothing: removing would disturb the measurement.
+// keepClean removes caches that no job has used for long, until the context ends, and first
+// those that hold more than they may. While a job runs it does nothing: removing would
+// disturb the measurement.
 func (c Collector) keepClean(ctx context.Context, log *slog.Logger) {
+	removed, err := c.Jobs.BoundCaches(ctx)
+	if len(removed) > 0 {
+		log.WarnContext(ctx, "removed caches: together they held more than they may", "directories", removed)
+	}
+	if err != nil && ctx.Err() == nil {
+		log.WarnContext(ctx, "caches stay larger than they may be", "error", err)
+	}
 	if c.KeepCaches == bench.Forever {
 		return
 	}

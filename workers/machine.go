@@ -82,7 +82,10 @@ func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 		Disk: &jobrun.Disk{
 			Reserve: c.Reserve,
 			Space:   func() (diskspace.Space, error) { return diskspace.Of(dir) },
-			Used:    func(ctx context.Context) (int64, error) { return diskspace.Used(ctx, dir) },
+			Used: func(ctx context.Context, dir string, since time.Time) (int64, error) {
+				used, err := diskspace.Measure(ctx, dir, since)
+				return used.Bytes, err
+			},
 		},
 		Readings: machine.NewReader(machine.Config{
 			Root: "/", CPUs: c.Sandbox.CPUs, SharedCPUs: c.CoLocated && len(c.Sandbox.CPUs) == 0, Now: time.Now,

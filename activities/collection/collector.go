@@ -22,6 +22,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/artifact"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/jobrun"
 	"github.com/benchloom/benchloom/internal/protocol"
@@ -65,6 +66,8 @@ type Collector struct {
 	Machine jobrun.Machine
 	// CacheDir contains a directory per project and suite for files that outlive jobs: <project>/<suite>.
 	CacheDir string
+	// CacheLimit bounds what all these directories hold together; fields that are 0 bound nothing.
+	CacheLimit diskspace.Usage
 	// Facts returns the facts of the machine now, as JSON; nil: those of its
 	// registration hold.
 	Facts func() (json.RawMessage, error)
@@ -97,6 +100,8 @@ type Collector struct {
 	draining atomic.Bool
 	// using is held shared by each job, and exclusively to take a directory away.
 	using sync.RWMutex
+	// caches is what is known of the directories in CacheDir.
+	caches cacheSizes
 }
 
 // stoppable ends the run in progress.
@@ -143,6 +148,7 @@ func (c *Collector) Register(r Registry, admit Admit) {
 			return protocol.RunJobResult{}, busy()
 		}
 		defer func() { c.letGo(ctx, release) }()
+		defer c.tidy(ctx) // before the next job begins
 		c.using.RLock()
 		defer c.using.RUnlock()
 		return c.RunJob(ctx, in)

@@ -58,6 +58,7 @@ benchmarks:
   - {name: fails, kind: runtime, measure: {run: [sh, -c, "echo fails >>%[1]s/journal; echo broken; exit 3"]}}
   - {name: slow, kind: runtime, timeouts: {measure: 100ms}, measure: {run: [sh, -c, "echo slow >>%[1]s/journal; sleep 1000"]}}
   - {name: endless, kind: runtime, measure: {run: [sh, -c, "echo endless >>%[1]s/journal; sleep 1000"]}}
+  - {name: keeps, kind: runtime, measure: {run: [sh, -c, "echo kept >${cache}/kept"]}}
 `
 
 // starter is a workflow starter that does nothing.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/benchloom/benchloom/internal/measure"
 )
 
 // removedPrefix marks directories that are being removed; no suite has such a name.
@@ -32,7 +34,7 @@ func (c *Collector) RemoveUnused(ctx context.Context, since time.Time) (removed 
 		found, err := unusedDirs(root, since)
 		errs = append(errs, err)
 		for _, dir := range found {
-			gone, err := c.removeDir(ctx, dir, since)
+			gone, err := c.removeDir(ctx, dir, func(info fs.FileInfo) bool { return info.ModTime().Before(since) })
 			if gone {
 				removed = append(removed, dir)
 			}
@@ -48,15 +50,15 @@ func (c *Collector) RemoveUnused(ctx context.Context, since time.Time) (removed 
 	return removed, errors.Join(errs...)
 }
 
-// removeDir removes a directory unless it was used since. A job waits only while it is
+// removeDir removes a directory that is still to be removed. A job waits only while it is
 // renamed.
-func (c *Collector) removeDir(ctx context.Context, dir string, since time.Time) (removed bool, err error) {
+func (c *Collector) removeDir(ctx context.Context, dir string, still func(fs.FileInfo) bool) (removed bool, err error) {
 	if ctx.Err() != nil || !c.using.TryLock() {
 		return false, nil //nolint:nilerr // another time
 	}
 	aside := filepath.Join(filepath.Dir(dir), removedPrefix+strings.TrimPrefix(filepath.Base(dir), removedPrefix))
 	info, err := os.Stat(dir)
-	if err == nil && info.ModTime().Before(since) && aside != dir {
+	if err == nil && still(info) && aside != dir {
 		err = os.Rename(dir, aside)
 	}
 	c.using.Unlock()
@@ -65,10 +67,10 @@ func (c *Collector) removeDir(ctx context.Context, dir string, since time.Time) 
 		return false, nil // another collector of this machine was first
 	case err != nil:
 		return false, fmt.Errorf("removing an unused cache directory: %w", err)
-	case !info.ModTime().Before(since):
+	case !still(info):
 		return false, nil
 	}
-	if err := os.RemoveAll(aside); err != nil {
+	if err := measure.RemoveTree(aside); err != nil {
 		return false, fmt.Errorf("removing an unused cache directory: %w", err)
 	}
 	return true, nil

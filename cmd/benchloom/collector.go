@@ -60,6 +60,7 @@ type collectorFlags struct {
 	shared                    sharedFlags
 	machine                   machineFlags
 	cacheRoot, keepCaches     string
+	cacheSize                 string
 	transport                 transportFlags
 
 	enrolled *enrolment // nil if not enrolled
@@ -119,6 +120,7 @@ directory.`,
 	f.machine.add(flags, ", unless invited")
 	flags.StringVar(&f.cacheRoot, "cache-root", "", "directory whose subdirectories, two levels deep, are reported as caches (default: the directory caches below the state directory, by project and suite)")
 	flags.StringVar(&f.keepCaches, "keep-caches", "30d", "how long cache directories of suites that no job uses are kept: days, or forever")
+	flags.StringVar(&f.cacheSize, "cache-size", "", "what suites may keep on this collector together, such as 10GiB, or none: beyond it, what is unused for longest is removed (default: half of --disk, and of --files)")
 	flags.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "exit with code 0 once no job is waiting")
 	return cmd
 }
@@ -231,6 +233,9 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 	jobs, err := f.jobs(machine, api, log)
 	if err != nil {
 		return c, nil, err
+	}
+	if jobs.CacheLimit, err = f.cacheLimit(config); err != nil {
+		return c, nil, usage(err)
 	}
 	jobs.Name, jobs.API, jobs.Log = f.name, api, log
 	if err := f.reachable(account, machine.Unenforced, config.WorkDir, f.artifactDir, filepath.Join(f.stateDir, "suites")); err != nil {
@@ -353,6 +358,20 @@ func size(flag, text string) (int64, error) {
 		return 0, fmt.Errorf("%s %q: write a size such as 512MiB or 8GiB", flag, text)
 	}
 	return int64(n), nil
+}
+
+// cacheLimit returns what suites may keep: by default half of what a job may use, so that the other half is left to each.
+func (f *collectorFlags) cacheLimit(config measure.SandboxConfig) (diskspace.Usage, error) {
+	limit := diskspace.Usage{Bytes: config.DiskBytes / 2, Files: config.Inodes / 2}
+	switch f.cacheSize {
+	case "":
+		return limit, nil
+	case unbounded:
+		return diskspace.Usage{}, nil
+	}
+	var err error
+	limit.Bytes, err = size("--cache-size", f.cacheSize)
+	return limit, err
 }
 
 // memorySize parses an amount of memory, such as 8g; 0 if text is empty.

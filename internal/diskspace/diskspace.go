@@ -4,8 +4,10 @@
 package diskspace
 
 import (
+	"context"
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/dustin/go-humanize"
 )
@@ -19,6 +21,29 @@ type Space struct {
 	// Files is the number of files that the file system can hold, FreeFiles that of those that can still be made. Both are 0 if
 	// it has no such bound.
 	Files, FreeFiles int64
+}
+
+// Usage is what files occupy: bytes, and the number of files and directories.
+type Usage struct{ Bytes, Files int64 }
+
+// Plus returns the sum.
+func (u Usage) Plus(other Usage) Usage { return Usage{u.Bytes + other.Bytes, u.Files + other.Files} }
+
+// Minus returns the difference.
+func (u Usage) Minus(other Usage) Usage { return Usage{u.Bytes - other.Bytes, u.Files - other.Files} }
+
+// Exceeds reports whether it is more than a limit, of which fields that are 0 limit nothing.
+func (u Usage) Exceeds(limit Usage) bool {
+	return limit.Bytes > 0 && u.Bytes > limit.Bytes || limit.Files > 0 && u.Files > limit.Files
+}
+
+// Exceeded returns what exceeds a limit.
+func (u Usage) Exceeded() Usage { return Usage{u.Bytes + 1, u.Files + 1} }
+
+// Used returns what all files below a directory occupy, in bytes; see [Measure].
+func Used(ctx context.Context, dir string) (int64, error) {
+	used, err := Measure(ctx, dir, time.Time{})
+	return used.Bytes, err
 }
 
 // Reserve is the room that stays free for the service: its databases, spools and logs.

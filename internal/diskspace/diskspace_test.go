@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,14 +62,31 @@ func TestLinkedFilesCountOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
-	empty, err := diskspace.Used(t.Context(), dir)
+	empty, err := diskspace.Measure(t.Context(), dir, time.Time{})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), make([]byte, 1<<20), 0o644))
 	require.NoError(t, os.Link(filepath.Join(dir, "file"), filepath.Join(dir, "sub", "link")))
 	require.NoError(t, os.Symlink("/", filepath.Join(dir, "root")))
-	used, err := diskspace.Used(t.Context(), dir)
+	used, err := diskspace.Measure(t.Context(), dir, time.Time{})
 	require.NoError(t, err)
-	require.InDelta(t, 1<<20, used-empty, 64<<10)
-	_, err = diskspace.Used(t.Context(), filepath.Join(dir, "none"))
+	require.InDelta(t, 1<<20, used.Bytes-empty.Bytes, 64<<10)
+	require.EqualValues(t, 2, used.Files-empty.Files, "the file and the symbolic link")
+	_, err = diskspace.Measure(t.Context(), filepath.Join(dir, "none"), time.Time{})
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// A file may say that it is old; when it was changed, it cannot hide.
+func TestFilesThatWereChangedSinceCount(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, make([]byte, 1<<20), 0o644))
+	old := time.Now().Add(-24 * time.Hour)
+	require.NoError(t, os.Chtimes(file, old, old))
+	used, err := diskspace.Measure(t.Context(), dir, time.Now().Add(-time.Hour))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, used.Bytes, int64(1<<20))
+	later, err := diskspace.Measure(t.Context(), dir, time.Now().Add(time.Hour))
+	require.NoError(t, err)
+	require.Zero(t, later)
 }

@@ -5,10 +5,13 @@ package diskspace
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Of is not supported on this system.
 func Of(string) (Space, error) { return Space{}, errors.ErrUnsupported }
 
-// Used is not supported on this system.
-func Used(context.Context, string) (int64, error) { return 0, errors.ErrUnsupported }
+// Measure is not supported on this system.
+func Measure(context.Context, string, time.Time) (Usage, error) {
+	return Usage{}, errors.ErrUnsupported
+}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,20 +25,21 @@ func Of(dir string) (Space, error) {
 	}, nil
 }
 
-// Used returns the space that the files below a directory occupy, in bytes: allocated blocks, each hard-linked file once. Files
-// that vanish meanwhile, and those on other file systems, do not count.
-func Used(ctx context.Context, dir string) (int64, error) {
+// Measure returns what the files below a directory occupy: allocated blocks, each hard-linked file once. Only those count that were
+// made or changed since a time, or up to two seconds before; the zero time counts all. Files that vanish meanwhile, and those on other file
+// systems, do not count.
+func Measure(ctx context.Context, dir string, since time.Time) (Usage, error) {
 	type inode struct{ device, number uint64 }
 	linked := make(map[inode]bool)
 	var device uint64
-	var total int64
+	var total Usage
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		var info fs.FileInfo
+		var stat unix.Stat_t
 		if err == nil {
-			info, err = entry.Info()
+			err = unix.Lstat(path, &stat)
 		}
 		if err != nil {
 			if path != dir && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
@@ -46,7 +47,6 @@ func Used(ctx context.Context, dir string) (int64, error) {
 			}
 			return err
 		}
-		stat := info.Sys().(*syscall.Stat_t)
 		id := inode{uint64(stat.Dev), stat.Ino}
 		if path == dir {
 			device = id.device
@@ -60,11 +60,15 @@ func Used(ctx context.Context, dir string) (int64, error) {
 			}
 			linked[id] = true
 		}
-		total += stat.Blocks * 512 // stat(2): units of 512 bytes
+		// Unlike other times, that of the last change cannot be set. Kernels take it from a clock that lags behind.
+		if changed, _ := stat.Ctim.Unix(); changed >= since.Unix()-1 {
+			total.Bytes += stat.Blocks * 512 // stat(2): units of 512 bytes
+			total.Files++
+		}
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("measuring the size of %s: %w", dir, err)
+		return Usage{}, fmt.Errorf("measuring the size of %s: %w", dir, err)
 	}
 	return total, nil
 }

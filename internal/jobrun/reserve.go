@@ -14,9 +14,10 @@ import (
 // Disk watches the file system on which a job works, which may be that of the service's own files: no command takes the
 // reserve.
 type Disk struct {
-	// Space returns the room on the file system now, Used the bytes of the job's own files there. Both are called under no lock.
+	// Space returns the room on the file system now, Used the bytes of files in a directory there that were changed since a time
+	// (zero: of all). Both are called under no lock.
 	Space func() (diskspace.Space, error)
-	Used  func(context.Context) (int64, error)
+	Used  func(ctx context.Context, dir string, since time.Time) (int64, error)
 	// Reserve is the room that stays free.
 	Reserve diskspace.Reserve
 	// Every is the interval at which the room is looked at while a command runs; 0 means [DefaultDiskEvery].
@@ -47,7 +48,7 @@ func (r *runner) room() error {
 	if err != nil {
 		return nil //nolint:nilerr // not known: no reserve is watched
 	}
-	r.atBegin = space
+	r.atBegin, r.began = space, r.m.Now()
 	return r.m.Disk.Reserve.Check(r.m.Sandbox.WorkDir(), space)
 }
 
@@ -100,14 +101,19 @@ func (d *Disk) watch(ctx context.Context, dir string, cancel context.CancelCause
 }
 
 // tookMost reports whether the job itself used at least half of the room that there was when it began: by files that are
-// there, or by deleted ones that its processes held open until they were killed.
+// there, those that it keeps included, or by deleted ones that its processes held open until they were killed.
 func (r *runner) tookMost(ctx context.Context, at diskspace.Space) bool {
 	disk := r.m.Disk
 	bytes, files := disk.Reserve.Of(at)
 	if at.Free >= bytes { // the number of files ran out
 		return 2*(r.atBegin.FreeFiles-at.FreeFiles) >= r.atBegin.FreeFiles-files
 	}
-	used, err := disk.Used(ctx)
+	used, err := disk.Used(ctx, r.m.Sandbox.WorkDir(), time.Time{})
+	if err == nil && r.keeps() {
+		var kept int64
+		kept, err = disk.Used(ctx, r.m.CacheDir, r.began)
+		used += kept
+	}
 	if err != nil {
 		return true
 	}

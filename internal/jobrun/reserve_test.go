@@ -29,7 +29,12 @@ func tightDisk(file string, used func() int64) *jobrun.Disk {
 			}
 			return diskspace.Space{Size: 100, Free: 80}, nil
 		},
-		Used: func(context.Context) (int64, error) { return used(), nil },
+		Used: func(_ context.Context, _ string, since time.Time) (int64, error) {
+			if !since.IsZero() {
+				return 0, nil // nothing is kept
+			}
+			return used(), nil
+		},
 	}
 }
 
@@ -83,4 +88,32 @@ func TestFilesDeletedWhileOpenAreTheCommandsOwn(t *testing.T) {
 	}}
 	require.NoError(t, b.run(t, b.job(t, s, "greedy/full")))
 	require.Equal(t, bench.FailTooSmall, b.sink.failure(t, "greedy/full").Kind)
+}
+
+// Files that outlive the job are there before it begins: only what it has added is its own.
+func TestACommandThatFillsItsCacheIsEndedLikeOthers(t *testing.T) {
+	t.Parallel()
+	for kept, own := range map[int64]bool{29: false, 30: true} {
+		b := newBundle(t)
+		full := filepath.Join(t.TempDir(), "full")
+		b.machine.Disk = tightDisk(full, nil)
+		began := time.Now()
+		b.machine.Disk.Used = func(_ context.Context, dir string, since time.Time) (int64, error) {
+			if dir != b.machine.CacheDir {
+				return 0, nil
+			}
+			require.WithinRange(t, since, began, time.Now())
+			return kept, nil
+		}
+		s := shellSuite{recipe: func(_ bench.TestCase, p suite.Paths) (suite.Recipe, error) {
+			return suite.Recipe{Measure: sh(p, "touch "+full+"; sleep 600")}, nil
+		}}
+		err := b.run(t, b.job(t, s, "greedy/full"))
+		if !own {
+			require.ErrorIs(t, err, syscall.ENOSPC)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, bench.FailTooSmall, b.sink.failure(t, "greedy/full").Kind)
+	}
 }

@@ -57,6 +57,7 @@ type runner struct {
 
 	// atBegin is the room on the disk when the job began.
 	atBegin diskspace.Space
+	began   time.Time
 
 	// iterations counts the iterations that were kept, disturbed those of them with
 	// the mark.
@@ -100,7 +101,7 @@ func (r *runner) show() error {
 	for _, s := range r.job.Subjects {
 		shown.ReadOnly = append(shown.ReadOnly, s.Artifact)
 	}
-	if r.job.Suite != nil && r.m.CacheDir != "" {
+	if r.keeps() {
 		if err := (copier{owner: r.m.Owner}).makeDirs(r.m.CacheDir); err != nil {
 			return fmt.Errorf("making the suite's cache: %w", err)
 		}
@@ -115,6 +116,9 @@ func (r *runner) show() error {
 	}
 	return nil
 }
+
+// keeps reports whether the job has a directory for files that outlive it.
+func (r *runner) keeps() bool { return r.job.Suite != nil && r.m.CacheDir != "" }
 
 // requireMetrics refuses a job whose suite requires counters that the machine
 // lacks.

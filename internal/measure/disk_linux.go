@@ -29,8 +29,12 @@ func (d disk) plus(other disk) disk { return disk{d.bytes + other.bytes, d.inode
 
 func (d disk) minus(other disk) disk { return disk{d.bytes - other.bytes, d.inodes - other.inodes} }
 
-// endless is the usage of a directory that is nested too deeply to be measured.
-var endless = disk{math.MaxInt64, math.MaxInt64}
+func (d disk) most(other disk) disk {
+	return disk{max(d.bytes, other.bytes), max(d.inodes, other.inodes)}
+}
+
+// endless is the usage of a directory that is nested too deeply to be measured; sums with it stay in range.
+var endless = disk{math.MaxInt64 / 4, math.MaxInt64 / 4}
 
 // diskUsage returns what the files below a directory occupy: allocated blocks, each hard-linked file once, without other file
 // systems mounted below. Files that vanish during the walk do not count. Directories nested so deeply that they have no path

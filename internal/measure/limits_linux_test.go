@@ -209,6 +209,32 @@ func TestAFullDiskEndsTheCommand(t *testing.T) {
 	require.Equal(t, 1, sample.ExitCode)
 }
 
+// What outlives a job is on the same disk: what it writes there counts as well, and so does what is there already.
+func TestFilesThatOutliveTheirJobCountToItsLimits(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]measure.SandboxConfig{
+		"bytes": {DiskBytes: 8 << 20, DisableCgroups: true}, "files": {Inodes: 500, DisableCgroups: true}, "open": {DiskBytes: 8 << 20, DisableCgroups: true, Isolation: open},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sandbox, cache := newSandbox(t, config), t.TempDir()
+			require.NoError(t, sandbox.Show(measure.Shown{Writable: []string{cache}}))
+			_, sample := shell(t, sandbox, "true")
+			require.True(t, sample.Succeeded())
+			_, sample = shell(t, sandbox, "i=0; while [ $i -lt 1000 ]; do head -c 20000 /dev/zero >"+cache+"/file$i; i=$((i+1)); done; sleep 600")
+			require.Equal(t, measure.StatusDiskFull, sample.Status)
+
+			require.NoError(t, sandbox.Clean(t.Context()))
+			require.NoError(t, sandbox.Show(measure.Shown{Writable: []string{cache}}))
+			_, sample = shell(t, sandbox, "sleep 600")
+			require.Equal(t, measure.StatusDiskFull, sample.Status, "it is still there")
+			require.NoError(t, sandbox.Clean(t.Context()))
+			_, sample = shell(t, sandbox, "sleep 1")
+			require.True(t, sample.Succeeded(), "jobs without it have their own room")
+		})
+	}
+}
+
 func TestTheNumberOfFilesIsLimited(t *testing.T) {
 	t.Parallel()
 	sandbox := newSandbox(t, measure.SandboxConfig{Inodes: 500, DisableCgroups: true})

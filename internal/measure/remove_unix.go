@@ -39,6 +39,15 @@ func emptyDir(dir string) error {
 	}
 }
 
+// RemoveTree removes a directory like [os.RemoveAll], however deep commands have nested what is in it. No process may change it
+// meanwhile.
+func RemoveTree(dir string) error {
+	if err := emptyDir(dir); err != nil {
+		return err
+	}
+	return os.Remove(dir)
+}
+
 // flatten moves the directories of one that lies in top up to top, and removes it with all its files.
 func flatten(top *os.File, name string, moved *int) error {
 	at := int(top.Fd())

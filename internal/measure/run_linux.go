@@ -321,10 +321,20 @@ func (s *Sandbox) judge(ctx context.Context, sample *Sample, oomBefore int64) {
 		return
 	}
 	// A file that reaches the limit ends its writer by SIGXFSZ, or with an error if it ignores the signal.
-	used, err := diskUsage(ctx, s.workDir)
-	if sample.Signal == "SIGXFSZ" || err == nil && used.reaches(s.config.disk()) {
+	if sample.Signal == "SIGXFSZ" || s.used(ctx).reaches(s.config.disk()) {
 		sample.Status = StatusDiskFull
 	}
+}
+
+// used returns what counts to the limits of disk and inodes now, as far as it can be measured.
+func (s *Sandbox) used(ctx context.Context) disk {
+	var total disk
+	for _, p := range s.diskParts() {
+		if used, err := diskUsage(ctx, p.dir); err == nil {
+			total = total.plus(used)
+		}
+	}
+	return total
 }
 
 // addUsage adds the usage of a reaped process and its own reaped children; see getrusage(2).

@@ -33,10 +33,10 @@ type SandboxConfig struct {
 	// MemoryBytes limits the memory of a command's processes together, page cache included; no swap is allowed in addition.
 	// 0 means no limit.
 	MemoryBytes int64
-	// DiskBytes limits the size of WorkDir. It is checked about four times a second, so that a fast writer overshoots; a
-	// single file never exceeds it. 0 means no limit.
+	// DiskBytes limits the size of WorkDir and of what is [Shown.Writable] together. It is checked about four times a second, so
+	// that a fast writer overshoots; a single file never exceeds it. 0 means no limit.
 	DiskBytes int64
-	// Inodes limits the number of files and directories below WorkDir, checked like DiskBytes. 0 means no limit.
+	// Inodes limits the number of files and directories there, checked like DiskBytes. 0 means no limit.
 	Inodes int64
 	// PIDs limits the number of processes and threads; 0 means no limit. If commands have a User, it also limits those of that
 	// account on the whole machine (RLIMIT_NPROC), so that slots need accounts of their own.
@@ -80,7 +80,8 @@ type Isolation struct {
 type Shown struct {
 	// ReadOnly are directories that they may only read. None may lie in a Hidden one.
 	ReadOnly []string
-	// Writable are directories that they may change, as far as their account may, also in Hidden ones.
+	// Writable are directories that they may change, as far as their account may, also in Hidden ones. What they hold counts to
+	// the limits of disk and inodes; they lie on the file system of the work directory.
 	Writable []string
 }
 

@@ -32,6 +32,8 @@ type Sandbox struct {
 	launcher *launcher
 	// shown are the directories of the last Show that are not seen otherwise.
 	shown Shown
+	// outliving are the writable ones.
+	outliving []*diskPart
 	// stuck is set when processes could not be killed: the launcher still waits for one.
 	stuck  error
 	closed bool
@@ -152,15 +154,23 @@ func (s *Sandbox) Show(dirs Shown) error {
 	switch {
 	case s.stuck != nil:
 		return s.stuck
-	case s.closed || !s.isolated:
+	case s.closed:
+		return nil
+	}
+	var shown Shown
+	var err error
+	if shown.Writable, err = realPaths(dirs.Writable); err != nil {
+		return err
+	}
+	s.outliving = nil
+	for _, dir := range shown.Writable {
+		s.outliving = append(s.outliving, &diskPart{dir: dir, every: outlivingInterval})
+	}
+	if !s.isolated {
 		return nil
 	}
 	real, err := realPaths(dirs.ReadOnly)
 	if err != nil {
-		return err
-	}
-	var shown Shown
-	if shown.Writable, err = realPaths(dirs.Writable); err != nil {
 		return err
 	}
 	i := s.config.Isolation

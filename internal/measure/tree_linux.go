@@ -267,7 +267,7 @@ func (s *Sandbox) Clean(ctx context.Context) error {
 	if _, err := s.sweep(ctx); err != nil {
 		return err
 	}
-	s.shown, s.config.Isolation.shown = Shown{}, Shown{}
+	s.shown, s.config.Isolation.shown, s.outliving = Shown{}, Shown{}, nil
 	// Also one in which nothing has run: it shows what was mounted, and hides what existed, when it was arranged.
 	err := s.launcher.vacate(s.reapStale)
 	if err != nil && !errors.Is(err, ErrNotKilled) {

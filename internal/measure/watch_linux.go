@@ -10,6 +10,8 @@ const (
 	watchInterval = 250 * time.Millisecond
 	// walkInterval is the shortest time between two routine walks through the work directory.
 	walkInterval = 5 * time.Second
+	// outlivingInterval is that of directories that outlive jobs: they are larger, and change less.
+	outlivingInterval = time.Minute
 	// walkShare limits the cost of walks to 1/walkShare of the time.
 	walkShare = 50
 )
@@ -24,7 +26,7 @@ func (s *Sandbox) watch(ctx context.Context, oomBefore int64) Status {
 	}
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
-	files := diskWatch{dir: s.workDir, limit: limit}
+	files := diskWatch{limit: limit, parts: s.diskParts()}
 	for {
 		select {
 		case <-ctx.Done():
@@ -40,12 +42,19 @@ func (s *Sandbox) watch(ctx context.Context, oomBefore int64) Status {
 	}
 }
 
-// diskWatch detects that a directory exceeds its limit without walking through it each time: while the file system has lost
-// less than was left below the limit at the last walk, the directory cannot have exceeded it, unless others freed
-// space; routine walks cover that.
+// diskWatch detects that directories together exceed a limit without walking through them each time: while the file system has
+// lost less than was left below the limit at the last walks, they cannot have exceeded it, unless others freed space; routine
+// walks cover that.
 type diskWatch struct {
-	dir   string
 	limit disk
+	parts []*diskPart
+}
+
+// diskPart is one of these directories. All are on one file system.
+type diskPart struct {
+	dir string
+	// every is the shortest time between two routine walks through it.
+	every time.Duration
 
 	walked time.Time // of the last walk; zero before the first
 	took   time.Duration
@@ -55,23 +64,52 @@ type diskWatch struct {
 
 func (c SandboxConfig) disk() disk { return disk{c.DiskBytes, c.Inodes} }
 
+// diskParts are the directories that count to the limits of disk and inodes.
+func (s *Sandbox) diskParts() []*diskPart {
+	return append([]*diskPart{{dir: s.workDir, every: walkInterval}}, s.outliving...)
+}
+
 func (d *diskWatch) full(ctx context.Context) bool {
-	free, err := diskFree(d.dir)
+	free, err := diskFree(d.parts[0].dir)
 	if err != nil {
 		return false
 	}
-	age := time.Since(d.walked)
 	// Some file systems have no fixed number of inodes and report none free.
-	suspicious := d.used.plus(d.free.minus(free)).reaches(d.limit)
-	due := d.walked.IsZero() || age > max(walkInterval, walkShare*d.took) || suspicious && age > walkShare*d.took
-	if !due {
-		return false
+	suspicious := d.most(free).reaches(d.limit)
+	walked := false
+	var used disk
+	for _, p := range d.parts {
+		if p.due(suspicious) {
+			if p.walk(ctx, free) != nil {
+				return false
+			}
+			walked = true
+		}
+		used = used.plus(p.used)
 	}
+	return walked && used.exceeds(d.limit)
+}
+
+// most returns what the directories use at most: all that the file system has lost since the oldest walk may be theirs.
+func (d *diskWatch) most(free disk) disk {
+	var used, lost disk
+	for _, p := range d.parts {
+		used, lost = used.plus(p.used), lost.most(p.free.minus(free))
+	}
+	return used.plus(lost)
+}
+
+func (p *diskPart) due(suspicious bool) bool {
+	age := time.Since(p.walked)
+	return p.walked.IsZero() || age > max(p.every, walkShare*p.took) || suspicious && age > walkShare*p.took
+}
+
+func (p *diskPart) walk(ctx context.Context, free disk) error {
 	begin := time.Now()
-	used, err := diskUsage(ctx, d.dir)
+	used, err := diskUsage(ctx, p.dir)
 	if err != nil {
-		return false
+		return err
 	}
-	d.walked, d.took, d.used, d.free = time.Now(), time.Since(begin), used, free
-	return used.exceeds(d.limit)
+	p.walked, p.took, p.used, p.free = time.Now(), time.Since(begin), used, free
+	return nil
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/up"
@@ -98,6 +99,8 @@ var benchmarkHarms = []harm{
 	{name: "disk", what: "fill the disk with one file", says: []string{"file too large", "killed at the disk limit"}},
 	{name: "disk-temp", what: "fill the disk with temporary files", says: []string{"killed at the disk limit"}},
 	{name: "inodes", what: "fill the disk with empty files", says: []string{"killed at the disk limit"}},
+	{name: "disk-cache", what: "fill the disk with what its suite keeps", more: keeping, says: []string{"killed at the disk limit"}},
+	{name: "inodes-cache", what: "fill the disk with empty files that its suite keeps", more: keeping, says: []string{"killed at the disk limit"}},
 	{name: "left-behind", what: "leave files in folders that all share"},
 	{name: "double-fork", what: "leave processes behind"},
 	{name: "cgroup-stay", what: "outlive its time limit in another control group", says: []string{"time limit"}},
@@ -108,8 +111,11 @@ var benchmarkHarms = []harm{
 	{name: "fork-bomb", what: "explode", says: []string{"refused:", "memory limit", "ended by signal", "time limit"}},
 }
 
+// keeping tells the attacker where its suite keeps files.
+const keeping = `env: {CACHE: "${cache}"}`
+
 // wantBenchmarkHarms counts them, so that none is lost.
-const wantBenchmarkHarms = 62
+const wantBenchmarkHarms = 64
 
 // Limits of the collectors under attack: small, so that what attacks them disturbs no other test.
 const (
@@ -446,6 +452,10 @@ func (b *bed) unharmed(t *testing.T, h harm) {
 	kept, err = os.ReadFile(b.kept)
 	require.NoError(t, err)
 	require.Equal(t, "kept\n", string(kept), "what another project's suite keeps")
+	// After the attempt, before the good job: more than half of the limit is not kept.
+	caches, err := diskspace.Measure(t.Context(), filepath.Join(b.attacked, "caches"), time.Time{})
+	require.NoError(t, err)
+	require.False(t, caches.Exceeds(diskspace.Usage{Bytes: diskLimit / 2, Files: filesLimit / 2}), "%+v", caches)
 	require.Empty(t, attackers(t), "processes of the attempt %q live", h.name)
 }
 

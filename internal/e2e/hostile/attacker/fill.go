@@ -49,6 +49,9 @@ func fillDisk(t Targets) (string, error) { return t.fill(".", 1) }
 // fillTemp writes several, each of which it lets pass.
 func fillTemp(t Targets) (string, error) { return t.fill(os.Getenv("TMPDIR"), 8) }
 
+// fillCache writes to what outlives its job.
+func fillCache(t Targets) (string, error) { return t.fill(os.Getenv("CACHE"), 8) }
+
 // plantedName is the name of a file left where others might find it.
 const plantedName = "planted-by-a-benchmark"
 
@@ -72,9 +75,13 @@ func fillShared(t Targets) (string, error) {
 	return t.fill("/dev/shm", 32)
 }
 
-// fillInodes makes twice as many files as there may be, and keeps them.
-func fillInodes(t Targets) (reached string, err error) {
-	dir, err := os.MkdirTemp("", "inodes-")
+// fillInodes makes files in its temporary directory, fillCacheInodes where they outlive its job.
+func fillInodes(t Targets) (string, error)      { return t.makeFiles("") }
+func fillCacheInodes(t Targets) (string, error) { return t.makeFiles(os.Getenv("CACHE")) }
+
+// makeFiles makes twice as many files as there may be, and keeps them.
+func (t Targets) makeFiles(parent string) (reached string, err error) {
+	dir, err := os.MkdirTemp(parent, "inodes-")
 	if err != nil {
 		return "", err
 	}

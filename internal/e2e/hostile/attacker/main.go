@@ -124,6 +124,8 @@ var attacks = map[string]attack{
 	"disk-shm":        fillShared,
 	"left-behind":     leaveBehind,
 	"inodes":          fillInodes,
+	"disk-cache":      fillCache,
+	"inodes-cache":    fillCacheInodes,
 	"memory":          fillMemory,
 	"output":          flood,
 	"names":           hostileNames,
