@@ -59,73 +59,134 @@ func (a axis) at(y float64) float64 {
 	return scale.Linear{Min: a.low, Max: a.high}.Map(y)
 }
 
-// ticks returns round values within the range, in ascending order.
-func (a axis) ticks() []float64 {
-	options := scale.TickOptions{Max: maxTicks}
-	if !a.log {
-		major, _ := scale.Linear{Min: a.low, Max: a.high}.Ticks(options)
-		return major
-	}
-	low, high := math.Pow(10, a.low), math.Pow(10, a.high)
-	if logarithmic, err := scale.NewLog(low, high, 10); err == nil && a.high-a.low > 1 {
-		if major, _ := logarithmic.Ticks(options); len(major) > 1 {
-			return major
-		}
-	}
-	// Less than two powers of ten: round values are closer together.
-	major, _ := scale.Linear{Min: low, Max: high}.Ticks(options)
-	return major
+// tick is a labelled value of the y axis.
+type tick struct {
+	y     float64
+	label string
 }
 
-// prefixes of units, from the largest.
-var prefixes = []struct {
+// ticks returns round values within the range, in ascending order. They are round in the
+// unit of their labels, which is one for all unless powers are labelled.
+func (a axis) ticks(unit string) []tick {
+	options := scale.TickOptions{Max: maxTicks}
+	low, high := a.low, a.high
+	if a.log {
+		low, high = math.Pow(10, low), math.Pow(10, high)
+	}
+	if a.log && a.high-a.low > 1 {
+		base := 10
+		if ofBytes(unit) {
+			base = 2
+		}
+		if logarithmic, err := scale.NewLog(low, high, base); err == nil {
+			if major, _ := logarithmic.Ticks(options); len(major) > 1 {
+				return powers(major, unit)
+			}
+		}
+	}
+	// Also of a logarithmic axis of less than a power: round values are closer together.
+	p := prefixOf(unit, max(math.Abs(low), math.Abs(high)))
+	major, _ := scale.Linear{Min: low / p.factor, Max: high / p.factor}.Ticks(options)
+	out := make([]tick, len(major))
+	for i, words := range labels(major, p.sign+unit) {
+		out[i] = tick{major[i] * p.factor, words}
+	}
+	return out
+}
+
+// prefix multiplies a unit.
+type prefix struct {
 	factor float64
 	sign   string
-}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "µ"}, {1e-9, "n"}}
+}
 
-// percent is the unit that takes no prefix.
-const percent = "%"
+// Prefixes of units, the largest first.
+var (
+	decimalPrefixes = []prefix{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}}
+	binaryPrefixes  = []prefix{{1 << 40, "Ti"}, {1 << 30, "Gi"}, {1 << 20, "Mi"}, {1 << 10, "Ki"}, {1, ""}}
+	timePrefixes    = []prefix{{1, ""}, {1e-3, "m"}, {1e-6, "µ"}, {1e-9, "n"}}
+	noPrefixes      = []prefix{{1, ""}}
+)
 
-// labels writes ticks in one common unit, with as many digits as tell them apart.
-func labels(ticks []float64, unit string) []string {
+// prefixesOf returns the prefixes with which values of a unit are read easily. Nobody reads
+// thousands of seconds with a prefix, or thousandths of a count.
+func prefixesOf(unit string) []prefix {
+	switch {
+	case unit == "%":
+		return noPrefixes
+	case unit == "s":
+		return timePrefixes
+	case ofBytes(unit):
+		return binaryPrefixes
+	}
+	return decimalPrefixes
+}
+
+// ofBytes reports whether a unit is counted in powers of two.
+func ofBytes(unit string) bool { return unit == "B" || unit == "B/s" }
+
+// prefixOf returns the largest prefix of a unit that a size reaches, else the smallest.
+func prefixOf(unit string, size float64) prefix {
+	const rounding = 1e-9
+	all := prefixesOf(unit)
+	for _, p := range all {
+		if size >= p.factor*(1-rounding) {
+			return p
+		}
+	}
+	return all[len(all)-1]
+}
+
+// significant is the number of digits of values that are written in any other way than by
+// their distance.
+const significant = 6
+
+// powers labels values of a logarithmic axis, each with the prefix that suits it.
+func powers(values []float64, unit string) []tick {
+	out := make([]tick, len(values))
+	for i, y := range values {
+		p := prefixOf(unit, y)
+		out[i] = tick{y, joined(strconv.FormatFloat(y/p.factor, 'g', significant, 64), p.sign+unit)}
+	}
+	return out
+}
+
+// labels writes values in a unit, with as many digits as tell them apart.
+func labels(values []float64, unit string) []string {
 	largest, closest := 0.0, math.Inf(1)
-	for i, t := range ticks {
-		largest = max(largest, math.Abs(t))
+	for i, v := range values {
+		largest = max(largest, math.Abs(v))
 		if i > 0 {
-			closest = min(closest, t-ticks[i-1])
+			closest = min(closest, v-values[i-1])
 		}
 	}
 	if math.IsInf(closest, 1) {
 		closest = largest / 100
 	}
-	factor, sign := 1.0, ""
-	if unit != percent && largest > 0 {
-		for _, p := range prefixes {
-			if factor, sign = p.factor, p.sign; largest >= p.factor {
-				break
-			}
-		}
+	digits := 0
+	if closest > 0 {
+		// Values are multiples of 1 or 5 of a power of ten.
+		digits = max(0, int(math.Ceil(-math.Log10(closest)-1e-9)))
 	}
-	out := make([]string, len(ticks))
-	suffix := sign + unit
-	if suffix != "" {
-		suffix = " " + suffix
-	}
-	for i, t := range ticks {
-		digits := 0
-		if step := closest / factor; step > 0 {
-			// Ticks are multiples of 1 or 5 of a power of ten.
-			digits = max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
+	out := make([]string, len(values))
+	for i, v := range values {
+		switch {
+		case v == 0:
+			out[i] = "0"
+		case digits > 12 || math.Abs(v) >= 1e6:
+			out[i] = strconv.FormatFloat(v, 'g', significant, 64)
+		default:
+			out[i] = strconv.FormatFloat(v, 'f', digits, 64)
 		}
-		if digits > 12 || math.Abs(t/factor) >= 1e6 {
-			out[i] = strconv.FormatFloat(t/factor, 'g', 6, 64) + suffix
-			continue
-		}
-		text := strconv.FormatFloat(t/factor, 'f', digits, 64)
-		if t == 0 {
-			text = "0"
-		}
-		out[i] = text + suffix
+		out[i] = joined(out[i], unit)
 	}
 	return out
+}
+
+// joined writes a number with its unit, if it has one.
+func joined(number, unit string) string {
+	if unit == "" {
+		return number
+	}
+	return number + " " + unit
 }

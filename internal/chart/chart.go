@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -16,7 +17,8 @@ type Chart struct {
 	// Title names the chart, Description says in words what it shows. They are its text
 	// alternative.
 	Title, Description string
-	// Unit of the values, such as "s" or "B"; prefixes are added. "%" takes none.
+	// Unit of the values, such as "s", "B" or "B/s"; prefixes are added, those of bytes are
+	// binary. Empty: a count. "%" takes no prefix.
 	Unit string
 	// Width and Height are in units of the drawing, which are pixels at its own size.
 	// 0: [DefaultWidth] and [DefaultHeight].
@@ -222,10 +224,9 @@ func (d *drawing) grid() {
 	p := d.plot
 	d.WriteString(`<g class="grid">`)
 	if !d.empty {
-		ticks := d.axis.ticks()
-		for i, label := range labels(ticks, d.Unit) {
-			y := d.y(ticks[i])
-			fmt.Fprintf(d, `<path d="M%d %dH%d"/><text x="%d" y="%d" text-anchor="end" fill="currentColor" stroke="none">%s</text>`, p.Left, y, p.Right, p.Left-6, y+4, text(label))
+		for _, t := range d.axis.ticks(d.Unit) {
+			y := d.y(t.y)
+			fmt.Fprintf(d, `<path d="M%d %dH%d"/><text x="%d" y="%d" text-anchor="end" fill="currentColor" stroke="none">%s</text>`, p.Left, y, p.Right, p.Left-6, y+4, text(t.label))
 		}
 	}
 	fmt.Fprintf(d, `<path class="axis" d="M%d %dV%dH%d"/>`, p.Left, p.Top, p.Bottom, p.Right)
@@ -249,19 +250,22 @@ func (d *drawing) grid() {
 	}
 }
 
-// line draws one series: its band, its parts, its failures and where it breaks.
+// line draws one series: its band, its parts, its failures and where it breaks. What no
+// column can show, a gap or a second break within it, is left out: that bounds the size.
 func (d *drawing) line(class int, l Line) {
 	fmt.Fprintf(d, `<g class="series line-%d"><title>%s</title>`, class, text(l.Name))
 	var band, path, dots, crosses strings.Builder
 	var part, low, high []cell
-	crossed := 0 // the column of the last cross: others there would look the same
+	var breaks []label
+	gap, crossed := false, 0 // the column of the last cross: others there would look the same
 	end := func() {
 		writeBand(&band, low, high)
-		if len(part) == 1 {
-			fmt.Fprintf(&dots, `<circle cx="%d" cy="%d" r="%d" fill="currentColor"/>`, part[0].x, part[0].y, dotSize)
+		if places := cut(part); len(places) == 1 {
+			fmt.Fprintf(&dots, `<circle cx="%d" cy="%d" r="%d" fill="currentColor"/>`, places[0].x, places[0].y, dotSize)
+		} else {
+			writePath(&path, places)
 		}
-		writePath(&path, cut(part))
-		part, low, high = part[:0], low[:0], high[:0]
+		part, low, high, gap = part[:0], low[:0], high[:0], false
 	}
 	for _, p := range l.Points {
 		x, within := d.plot.X(p.X)
@@ -269,18 +273,24 @@ func (d *drawing) line(class int, l Line) {
 			end()
 			continue
 		}
-		if p.Break != "" {
+		if n := len(breaks); p.Break != "" && n > 0 && breaks[n-1].x == x {
+			breaks[n-1].more++
+		} else if p.Break != "" {
 			end()
-			fmt.Fprintf(&dots, `<path class="break" d="M%d %dV%d"><title>%s</title></path>`, x, d.plot.Top, d.plot.Bottom, text(p.Break))
+			breaks = append(breaks, label{x: x, first: p.Break})
 		}
 		if p.Failed && x != crossed {
 			crossed = x
 			fmt.Fprintf(&crosses, "M%d %dl%d %dm0-%[4]dl-%[3]d %[4]d", x-crossSize, d.plot.Bottom-3*crossSize, 2*crossSize, 2*crossSize)
 		}
 		if !d.drawn(p.Y) {
-			end()
+			gap = true
 			continue
 		}
+		if n := len(part); gap && n > 0 && part[n-1].x != x {
+			end()
+		}
+		gap = false
 		part = append(part, cell{x, d.y(p.Y)})
 		if d.drawn(p.Low) && d.drawn(p.High) && p.Low <= p.High {
 			low, high = append(low, cell{x, d.y(p.Low)}), append(high, cell{x, d.y(p.High)})
@@ -294,10 +304,27 @@ func (d *drawing) line(class int, l Line) {
 		fmt.Fprintf(d, `<path class="line" d="%s"/>`, path.String())
 	}
 	d.WriteString(dots.String())
+	for _, b := range breaks {
+		fmt.Fprintf(d, `<path class="break" d="M%d %dV%d"><title>%s</title></path>`, b.x, d.plot.Top, d.plot.Bottom, text(b.String()))
+	}
 	if crosses.Len() > 0 {
 		fmt.Fprintf(d, `<path class="failure" d="%s"><title>failed</title></path>`, crosses.String())
 	}
 	d.WriteString("</g>")
+}
+
+// label is that of a column: the first one there, and the number of others.
+type label struct {
+	x     int
+	first string
+	more  int
+}
+
+func (l label) String() string {
+	if l.more == 0 {
+		return l.first
+	}
+	return fmt.Sprintf("%s and %d more", l.first, l.more)
 }
 
 // writePath writes a line through places, each relative to the one before it.
@@ -348,18 +375,33 @@ func outermost(places []cell, further func(a, b int) bool) []cell {
 	return out
 }
 
-// marks draws what applies to all lines.
+// marks draws what applies to all lines: of each kind, one mark for a column.
 func (d *drawing) marks() {
-	free := 0
-	for _, m := range d.Marks {
+	type shown struct {
+		label
+		kind MarkKind
+	}
+	var marks []shown
+	last := make(map[MarkKind]int)
+	for _, m := range slices.SortedStableFunc(slices.Values(d.Marks), func(a, b Mark) int { return cmp.Compare(a.X, b.X) }) {
 		x, within := d.plot.X(m.X)
 		if !within {
 			continue
 		}
-		fmt.Fprintf(d, `<g class="mark %s"><title>%s</title><path d="M%d %dV%d"/>`, text(string(m.Kind)), text(m.Label), x, d.plot.Top-4, d.plot.Bottom)
-		half := len([]rune(m.Label)) * characterWidth / 2
-		if middle := min(max(x, half), d.plot.Right+rightSpace-half); middle-half >= free && middle >= half {
-			fmt.Fprintf(d, `<text x="%d" y="%d" text-anchor="middle" fill="currentColor" stroke="none">%s</text>`, middle, d.plot.Top-6, text(m.Label))
+		if at, there := last[m.Kind]; there && marks[at].x == x {
+			marks[at].more++
+			continue
+		}
+		last[m.Kind] = len(marks)
+		marks = append(marks, shown{label{x: x, first: m.Label}, m.Kind})
+	}
+	free := 0
+	for _, m := range marks {
+		words := m.String()
+		fmt.Fprintf(d, `<g class="mark %s"><title>%s</title><path d="M%d %dV%d"/>`, text(string(m.kind)), text(words), m.x, d.plot.Top-4, d.plot.Bottom)
+		half := len([]rune(words)) * characterWidth / 2
+		if middle := min(max(m.x, half), d.plot.Right+rightSpace-half); middle-half >= free && middle >= half {
+			fmt.Fprintf(d, `<text x="%d" y="%d" text-anchor="middle" fill="currentColor" stroke="none">%s</text>`, middle, d.plot.Top-6, text(words))
 			free = middle + half + characterWidth
 		}
 		d.WriteString("</g>")

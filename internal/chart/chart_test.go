@@ -148,6 +148,55 @@ func TestManyPointsAreCut(t *testing.T) {
 	require.LessOrEqual(t, len(regexp.MustCompile(`[Mlvh]`).FindAllString(path, -1)), 4*columns)
 }
 
+// Nor do gaps, breaks, failures and marks make it grow: a column shows one of each.
+func TestManyGapsAndMarksAreCut(t *testing.T) {
+	t.Parallel()
+	full := func(points int) chart.Chart {
+		l := chart.Line{Name: "series"}
+		c := of()
+		for i := range points {
+			p := chart.Point{X: float64(i) / float64(points), Y: 100 + 7*math.Sin(float64(i)*1.7), Low: 90, High: 110}
+			switch {
+			case i%2 == 1:
+				p.Y, p.Failed = math.NaN(), true
+			case i%3 == 0:
+				p.Break = "size class 2 instead of 1"
+			}
+			l.Points = append(l.Points, p)
+			c.Marks = append(c.Marks, chart.Mark{X: p.X, Kind: []chart.MarkKind{chart.Release, chart.Change}[i%2], Label: fmt.Sprintf("v1.%d", i)})
+		}
+		c.Lines = []chart.Line{l}
+		return c
+	}
+	columns := chart.DefaultWidth
+	all := elements(t, full(5_000).SVG())
+	require.LessOrEqual(t, len(pick(all, "path", "break")), columns)
+	require.LessOrEqual(t, len(pick(all, "circle", "")), 2*columns)
+	require.LessOrEqual(t, len(pick(all, "g", "mark release"))+len(pick(all, "g", "mark change")), 2*columns)
+	require.LessOrEqual(t, len(full(50_000).SVG()), len(full(5_000).SVG())*11/10)
+	require.Contains(t, full(5_000).SVG(), "<title>size class 2 instead of 1 and 1 more</title>")
+}
+
+// Values that a gap separates, and that fall into one column, are not told apart.
+func TestAGapWithinAColumnIsNotDrawn(t *testing.T) {
+	t.Parallel()
+	c := of(series(1, math.NaN(), 3, 2))
+	c.From, c.To = 0, 1e6
+	require.Equal(t, 1, strings.Count(paths(t, c, "line"), "M"))
+	c.To = 3
+	require.Equal(t, 1, strings.Count(paths(t, c, "line"), "M"))
+	require.Len(t, pick(elements(t, c.SVG()), "circle", ""), 1)
+}
+
+// Values that are all in one place are a dot.
+func TestEqualPointsOfAColumnAreADot(t *testing.T) {
+	t.Parallel()
+	c := of(series(7, 7, 7))
+	c.From, c.To = 0, 1e6
+	require.Len(t, pick(elements(t, c.SVG()), "circle", ""), 1)
+	require.Empty(t, paths(t, c, "line"))
+}
+
 func TestBandIsAroundTheLine(t *testing.T) {
 	t.Parallel()
 	l := series(10, 10, 10)

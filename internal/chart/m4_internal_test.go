@@ -80,27 +80,75 @@ func TestPathIsRelative(t *testing.T) {
 	require.Equal(t, "M10 20v5h3l1-5l2 2", w.String())
 }
 
+// Ticks are round in the unit of their labels, and the prefix is one that people read.
+func TestTicksAreReadable(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		low, high float64
+		unit      string
+		want      []string
+	}{
+		"seconds":             {1, 2, "s", []string{"1.0 s", "1.5 s", "2.0 s"}},
+		"nanoseconds":         {2e-7, 6e-7, "s", []string{"200 ns", "300 ns", "400 ns", "500 ns", "600 ns"}},
+		"no thousand seconds": {1000, 3000, "s", []string{"1000 s", "1500 s", "2000 s", "2500 s", "3000 s"}},
+		"mebibytes":           {1 << 20, 5 << 20, "B", []string{"1 MiB", "2 MiB", "3 MiB", "4 MiB", "5 MiB"}},
+		"below a mebibyte":    {1000 << 10, 1020 << 10, "B", []string{"1000 KiB", "1005 KiB", "1010 KiB", "1015 KiB", "1020 KiB"}},
+		"a rate of bytes":     {1 << 30, 2 << 30, "B/s", []string{"1.0 GiB/s", "1.5 GiB/s", "2.0 GiB/s"}},
+		"instructions":        {1e9, 5e9, "", []string{"1 G", "2 G", "3 G", "4 G", "5 G"}},
+		"no thousandths":      {0.001, 0.005, "", []string{"0.001", "0.002", "0.003", "0.004", "0.005"}},
+		"per cent":            {-0.5, 0.5, "%", []string{"-0.5 %", "0 %", "0.5 %"}},
+		"many per cent":       {1000, 5000, "%", []string{"1000 %", "2000 %", "3000 %", "4000 %", "5000 %"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, written(newAxis(tt.low, tt.high, 0, false).ticks(tt.unit)))
+		})
+	}
+}
+
+// On a logarithmic axis each label has the prefix of its own size.
+func TestPowersAreReadable(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		low, high float64
+		unit      string
+		want      []string
+	}{
+		"times":  {1e-6, 1, "s", []string{"1 µs", "100 µs", "10 ms", "1 s"}},
+		"bytes":  {1 << 10, 1 << 30, "B", []string{"4 KiB", "64 KiB", "1 MiB", "16 MiB", "256 MiB"}},
+		"counts": {1, 10_000, "", []string{"1", "10", "100", "1 k", "10 k"}},
+		"narrow": {1 << 20, 5 << 20, "B", []string{"1 MiB", "2 MiB", "3 MiB", "4 MiB", "5 MiB"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, written(newAxis(tt.low, tt.high, 0, true).ticks(tt.unit)))
+		})
+	}
+}
+
+func written(ticks []tick) []string {
+	var out []string
+	for _, t := range ticks {
+		out = append(out, t.label)
+	}
+	return out
+}
+
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		ticks []float64
-		unit  string
-		want  []string
+		values []float64
+		unit   string
+		want   []string
 	}{
-		"seconds":              {[]float64{1, 1.5, 2}, "s", []string{"1.0 s", "1.5 s", "2.0 s"}},
-		"one prefix for all":   {[]float64{0, 0.0005, 0.001}, "s", []string{"0 ms", "0.5 ms", "1.0 ms"}},
 		"close together":       {[]float64{1.2345, 1.2346}, "s", []string{"1.2345 s", "1.2346 s"}},
-		"counts":               {[]float64{2e9, 4e9}, "", []string{"2 G", "4 G"}},
-		"bytes":                {[]float64{5e6, 10e6}, "B", []string{"5 MB", "10 MB"}},
-		"per cent":             {[]float64{-0.5, 0, 0.5}, "%", []string{"-0.5 %", "0 %", "0.5 %"}},
-		"small per cent":       {[]float64{0.001, 0.002}, "%", []string{"0.001 %", "0.002 %"}},
-		"a single tick":        {[]float64{3}, "s", []string{"3.00 s"}},
-		"too large for digits": {[]float64{1e30}, "s", []string{"1e+18 Ts"}},
+		"a single one":         {[]float64{3}, "s", []string{"3.00 s"}},
+		"too large for digits": {[]float64{1e30}, "s", []string{"1e+30 s"}},
 		"none":                 {nil, "s", []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tt.want, labels(tt.ticks, tt.unit))
+			require.Equal(t, tt.want, labels(tt.values, tt.unit))
 		})
 	}
 }
@@ -125,7 +173,7 @@ func TestAxisLeavesRoomForNoise(t *testing.T) {
 			require.GreaterOrEqual(t, a.at(tt.low), 0.0)
 			require.LessOrEqual(t, a.at(tt.high), 1.0)
 			require.InDelta(t, 0.5, a.at(tt.low+(tt.high-tt.low)/2), 1e-9)
-			require.NotEmpty(t, a.ticks())
+			require.NotEmpty(t, a.ticks("s"))
 		})
 	}
 }
@@ -143,14 +191,15 @@ func TestLogarithmicAxis(t *testing.T) {
 	t.Parallel()
 	a := newAxis(1, 1000, 0, true)
 	require.InDelta(t, a.at(100)-a.at(10), a.at(10)-a.at(1), 1e-9, "equal ratios are equal distances")
-	require.Equal(t, []float64{1, 10, 100, 1000}, rounded(a.ticks()))
+	require.Equal(t, []float64{1, 10, 100, 1000}, rounded(a.ticks("")))
 	narrow := newAxis(10, 12, 0, true)
-	require.Greater(t, len(narrow.ticks()), 1, "less than a power of ten has ticks, too")
+	require.Greater(t, len(narrow.ticks("")), 1, "less than a power of ten has ticks, too")
 }
 
-func rounded(ticks []float64) []float64 {
-	for i, t := range ticks {
-		ticks[i] = float64(int(t + 0.5))
+func rounded(ticks []tick) []float64 {
+	var out []float64
+	for _, t := range ticks {
+		out = append(out, float64(int(t.y+0.5)))
 	}
-	return ticks
+	return out
 }
