@@ -20,6 +20,8 @@ type CommitSource struct {
 	// Backfill is the number of newest commits, and of newest releases, that the first
 	// look requests; later looks request all new ones.
 	Backfill *int `json:"backfill,omitempty" yaml:"backfill" minimum:"0" maximum:"10000" doc:"Newest commits, and newest releases, that the first look requests, within look_back; unset: all in look_back."`
+	// Web may be given without a repository: then only links lead there.
+	Web WebLinks `json:"web,omitzero" yaml:"web" doc:"Where commits, differences and pull requests are read on the web."`
 }
 
 // LookBack bounds the part of a branch's history that counts.
@@ -89,8 +91,11 @@ func (l LookBack) Since(now time.Time) time.Time {
 
 // Check refuses an invalid source.
 func (s CommitSource) Check() error {
+	if err := s.Web.Check(); err != nil {
+		return err
+	}
 	if !s.Configured() {
-		if s != (CommitSource{}) {
+		if s != (CommitSource{Web: s.Web}) {
 			return invalid("source.git", "", "name the repository: an absolute path, or a URL that git can fetch")
 		}
 		return nil
