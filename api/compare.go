@@ -242,7 +242,7 @@ func (in *compare) write(shown results.Report, link string) (*written, error) {
 func (s *resultHandlers) encode(ctx context.Context, in *compare, shown results.Report) (*written, error) {
 	c := apiclient.Comparison{Project: in.Project, A: in.A, B: in.B, Result: shown.Report, Summary: shown.Summary()}
 	for _, m := range shown.Missing {
-		c.Missing = append(c.Missing, apiclient.MissingTestCase{Tag: m.Tag, TestCase: m.TestCase, Reason: m.Reason})
+		c.Missing = append(c.Missing, apiclient.MissingTestCase{Tag: m.Tag, TestCase: m.TestCase, Reason: m.Reason, Failed: m.Failed})
 	}
 	if err := s.sides(ctx, in, &c); err != nil {
 		return nil, err

@@ -64,6 +64,7 @@ type MissingTestCase struct {
 	Tag      string         `json:"tag"`
 	TestCase bench.TestCase `json:"test_case"`
 	Reason   string         `json:"reason"`
+	Failed   bool           `json:"failed,omitempty" doc:"It was measured and failed."`
 }
 
 // ComparedValues are the single values behind a row of a comparison.
@@ -75,6 +76,15 @@ type ComparedValues struct {
 	// Values are those of both sides, with those measured in turns.
 	Values []ComparedValue `json:"values" doc:"In the order in which they were measured."`
 	More   bool            `json:"more,omitempty" doc:"There are more values than are listed."`
+	Turns  TurnsPreview    `json:"turns" doc:"What measuring both in turns would take."`
+}
+
+// TurnsPreview tells what measuring a test case of two artifacts in turns would take.
+type TurnsPreview struct {
+	Looks []int `json:"looks" doc:"Pairs of iterations that were measured after each look; one that decides is the last."`
+	// AtLeastSeconds and AtMostSeconds are machine time, as far as that is iterations.
+	AtLeastSeconds float64 `json:"at_least_seconds,omitempty" doc:"Machine time of the iterations of the first look, as long as those so far; absent: that is not known."`
+	AtMostSeconds  float64 `json:"at_most_seconds,omitempty" doc:"Machine time of the iterations of all looks."`
 }
 
 // ComparedValue is one value of one side, and what is known of its iteration.

@@ -122,4 +122,6 @@ type MissingResult struct {
 	TestCase TestCase
 	// Reason says why it was left out or why it failed.
 	Reason string
+	// Failed is set if it failed: others were left out, cancelled or found invalid.
+	Failed bool
 }

@@ -183,6 +183,13 @@ func displayUnit(base string) string {
 	}
 }
 
+// UnitSign returns the sign under which values of a unit are shown, and what they are multiplied with for it: "s" and 1e-9
+// for "ns". The sign is empty for a unit that is named elsewhere, such as a count.
+func UnitSign(unit string) (sign string, factor float64) {
+	base, factor := baseUnit(unit)
+	return displayUnit(base), factor
+}
+
 func changeCell(r Row) string {
 	switch {
 	case !r.A.Known() || !r.B.Known():

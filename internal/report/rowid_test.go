@@ -40,6 +40,21 @@ func TestDetailsSayHowLargeAChangeIs(t *testing.T) {
 	require.Equal(t, "-", row.Detail(report.MagnitudeDetail))
 }
 
+// Nobody need guess why a row has its least relevant change.
+func TestTheSourceOfAThresholdIsNamed(t *testing.T) {
+	t.Parallel()
+	for want, row := range map[string]report.Row{
+		"exact metric":                  {Key: stats.Key{Metric: "size:binary"}, Deciding: true, Exact: true},
+		"no noise, as declared or seen": {Key: stats.Key{Metric: "allocs/op"}, Deciding: true, Exact: true},
+		"metric":                        {Key: stats.Key{Metric: "instructions:u"}, Deciding: true, Delta: 0.002},
+		"default":                       {Key: stats.Key{Metric: "wall-time"}, Deciding: true, Delta: 0.01},
+		"as it was judged":              {Key: stats.Key{Metric: "wall-time"}, Deciding: true, Delta: 0.05},
+		"-":                             {Key: stats.Key{Metric: "cache-misses"}, Delta: 0.01},
+	} {
+		require.Equal(t, want, row.Detail(report.SourceDetail), row.Metric)
+	}
+}
+
 func FuzzParseRowID(f *testing.F) {
 	f.Add("gin/build/full/gc/x86_64-unknown-linux-gnu/Parse%2Fsmall/ns%2Fop")
 	f.Fuzz(func(t *testing.T, id string) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/stats"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
@@ -85,31 +86,80 @@ const (
 	EffectDetail = "effect"
 	// MagnitudeDetail is the change in least relevant ones.
 	MagnitudeDetail = "magnitude"
+	// SourceDetail says what the least relevant change follows from.
+	SourceDetail = "source"
 )
 
-// Detail writes one of the details of a row.
-func (r Row) Detail(name string) string {
+// DetailValue returns the number by which rows are ordered by a detail; known is false if the row has none.
+func (r Row) DetailValue(name string) (value float64, known bool) {
 	a, b := r.A, r.B
 	if r.Turns != nil {
 		a, b = r.Turns.A, r.Turns.B
 	}
+	tested := r.Turns != nil && r.Turns.Level > 0
+	scatter := math.Hypot(a.Spread, b.Spread) / math.Sqrt2
 	switch {
 	case name == MedianDetail && r.A.N > 0 && r.B.N > 0 && !r.OnlyInTurns && r.MedianChange.Defined():
-		return stats.SignedPercent(r.MedianChange.Value)
+		return r.MedianChange.Value, true
 	case name == SpreadDetail && a.N > 1 && b.N > 1 && a.Value > 0 && b.Value > 0:
-		return stats.Percent(a.Spread/a.Value) + ", " + stats.Percent(b.Spread/b.Value)
-	case name == PDetail && r.Turns != nil && r.Turns.Level > 0:
-		return fmt.Sprintf("%.2g of %.2g", r.Turns.P, r.Turns.Level)
-	case name == CorrectedDetail && r.Turns != nil && r.Turns.Level > 0:
-		return fmt.Sprintf("%.2g", min(1, r.Turns.P*verdict.Alpha/r.Turns.Level))
-	case name == EffectDetail && a.N > 1 && b.N > 1 && math.Hypot(a.Spread, b.Spread) > 0:
-		return fmt.Sprintf("%+.1f", (b.Median-a.Median)/(math.Hypot(a.Spread, b.Spread)/math.Sqrt2))
+		return max(a.Spread/a.Value, b.Spread/b.Value), true
+	case name == PDetail && tested:
+		return r.Turns.P, true
+	case name == CorrectedDetail && tested:
+		return min(1, r.Turns.P*verdict.Alpha/r.Turns.Level), true
+	case name == EffectDetail && a.N > 1 && b.N > 1 && scatter > 0:
+		return (b.Median - a.Median) / scatter, true
 	case name == MagnitudeDetail && r.Deciding && r.Delta > 0 && r.Estimate().Defined():
-		return fmt.Sprintf("%.1f ×", math.Abs(r.Estimate().Value)/r.Delta)
+		return math.Abs(r.Estimate().Value) / r.Delta, true
 	case name == ThresholdDetail && r.Deciding:
-		return stats.Percent(r.Delta)
+		return r.Delta, true
 	}
-	return absent
+	return 0, false
+}
+
+// Detail writes one of the details of a row.
+func (r Row) Detail(name string) string {
+	value, known := r.DetailValue(name)
+	switch {
+	case name == SourceDetail && r.Deciding:
+		return r.thresholdSource()
+	case !known:
+		return absent
+	}
+	switch name {
+	case MedianDetail:
+		return stats.SignedPercent(value)
+	case SpreadDetail:
+		a, b := r.A, r.B
+		if r.Turns != nil {
+			a, b = r.Turns.A, r.Turns.B
+		}
+		return stats.Percent(a.Spread/a.Value) + ", " + stats.Percent(b.Spread/b.Value)
+	case PDetail:
+		return fmt.Sprintf("%.2g of %.2g", value, r.Turns.Level)
+	case CorrectedDetail:
+		return fmt.Sprintf("%.2g", value)
+	case EffectDetail:
+		return fmt.Sprintf("%+.1f", value)
+	case MagnitudeDetail:
+		return fmt.Sprintf("%.1f ×", value)
+	}
+	return stats.Percent(value)
+}
+
+// thresholdSource says what the least relevant change of a row follows from.
+func (r Row) thresholdSource() string {
+	switch metric := bench.Metric(r.Metric); {
+	case r.Delta != verdict.Delta(r.Metric, r.Exact):
+		return "as it was judged"
+	case metric.Exact():
+		return "exact metric"
+	case r.Exact:
+		return "no noise, as declared or seen"
+	case metric == bench.Instructions:
+		return "metric"
+	}
+	return "default"
 }
 
 // Heading names the metric of a row with its unit and direction.

@@ -52,6 +52,8 @@ type Missing struct {
 	Tag      string
 	TestCase bench.TestCase
 	Reason   string
+	// Failed is set if it was measured and failed.
+	Failed bool
 }
 
 // Report is the comparison of two artifacts.
@@ -108,7 +110,7 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 			return Report{}, fmt.Errorf("listing the missing results of %s: %w", tag, err)
 		}
 		for _, m := range without {
-			missing = append(missing, Missing{Tag: tag, TestCase: m.TestCase, Reason: m.Reason})
+			missing = append(missing, Missing{Tag: tag, TestCase: m.TestCase, Reason: m.Reason, Failed: m.Failed})
 		}
 	}
 	sessions, err := record.SessionsInTurns(ctx, pair.Project, pair.A, pair.B)

@@ -161,7 +161,7 @@ func TestMissingResultsOfAPairCountForBothSides(t *testing.T) {
 		require.Empty(t, coverage.Impossible, "the other side may have failed")
 		lacking, err := r.MissingResults(t.Context(), project, tag)
 		require.NoError(t, err)
-		require.Equal(t, []bench.MissingResult{{TestCase: gin, Reason: "failed: gin [v2]: exit code 3"}}, lacking)
+		require.Equal(t, []bench.MissingResult{{TestCase: gin, Reason: "failed: gin [v2]: exit code 3", Failed: true}}, lacking)
 	}
 	errs, err := r.ErrorsOf(t.Context(), request.ID, r.jobIDs(request.ID))
 	require.NoError(t, err)

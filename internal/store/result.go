@@ -94,7 +94,7 @@ func (s *Store) MissingResults(ctx context.Context, project, tag string) ([]benc
 			select test_case_id, reason from invalid
 			where test_case_id not in (select test_case_id from skipped union all select test_case_id from failed)
 		)
-		select `+testCaseDocument+` as test_case, x.reason
+		select `+testCaseDocument+` as test_case, x.reason, starts_with(x.reason, 'failed: ') as failed
 		from reasons x join test_case tc on tc.id = x.test_case_id
 		where not exists (select from latest_result r
 				where r.artifact_id = $1 and r.test_case_id = x.test_case_id and r.status = 'ok')
