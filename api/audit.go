@@ -43,7 +43,9 @@ func (s *base) enter(ctx context.Context, action string, in, out any) error {
 func entryOf(in, out any) (what store.Operation, changed bool) {
 	switch in := in.(type) {
 	case *createRequest:
-		return requestEntered(out.(*createdRequest))
+		what, changed = requestEntered(out.(*createdRequest))
+		what.Reason = in.Body.Reason
+		return what, changed
 	case *artifactsReady:
 		done := out.(*body[apiclient.Notified]).Body
 		what = store.Operation{Project: done.Request.Project, Subject: string(done.Request.ID)}

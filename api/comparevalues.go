@@ -14,6 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 type comparedValues struct {
@@ -46,7 +47,31 @@ func (s *resultHandlers) comparedValues(ctx context.Context, in *comparedValues)
 		out.Values[i] = comparedValue(v, in.A)
 		out.Values[i].Elsewhere = !v.InTurns && !(shared && v.Surrounding == where)
 	}
-	return answer(out, nil)
+	out.Turns, err = turnsPreview(out.Values)
+	return answer(out, err)
+}
+
+// turnsPreview tells what measuring a test case in turns would take, by the iterations so
+// far: each side as long as it took, or as the other if that alone is known.
+func turnsPreview(values []apiclient.ComparedValue) (apiclient.TurnsPreview, error) {
+	family, err := verdict.NewFamily(1)
+	if err != nil {
+		return apiclient.TurnsPreview{}, err
+	}
+	out := apiclient.TurnsPreview{Looks: family.Looks}
+	seconds, known := make(map[string]float64), make(map[string]int)
+	for _, v := range values {
+		if v.DurationSeconds > 0 {
+			seconds[v.Side] += v.DurationSeconds
+			known[v.Side]++
+		}
+	}
+	pair := 0.0
+	for side, n := range known {
+		pair += seconds[side] / float64(n) * 2 / float64(len(known))
+	}
+	out.AtLeastSeconds, out.AtMostSeconds = pair*float64(out.Looks[0]), pair*float64(out.Looks[len(out.Looks)-1])
+	return out, nil
 }
 
 // sharedBy is the surrounding in which the stored values of two artifacts are compared.

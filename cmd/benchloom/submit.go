@@ -62,6 +62,7 @@ type submitFlags struct {
 	parent             string
 	pr                 int
 	project, date, key string
+	reason             string
 	sizeClass          int
 	queue, branch      string
 	shape              string
@@ -138,6 +139,7 @@ not success. Ctrl-C stops the waiting, not the request.`,
 	flags.BoolVar(&f.ready, "ready", false, "the artifacts of a try build exist already")
 	flags.StringVar(&f.date, "date", "", "date of the release or commit, YYYY-MM-DD")
 	flags.StringVar(&f.key, "key", "", "idempotency key: the same key gives the same request")
+	flags.StringVar(&f.reason, "reason", "", "why, for the audit")
 	flags.StringVar(&f.queue, "queue", "", "queue for the jobs (default: your own; for releases and commits, their project's)")
 	flags.StringVar(&f.branch, "branch", "", "branch that the work belongs to, for account limits by branch")
 	flags.StringVar(&f.shape, "shape", "", "shape; commands of one shape share learned sizes (default: those with the same command line)")
@@ -248,7 +250,7 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	}
 	f.timeoutGiven = cmd.Flags().Changed("timeout")
 	wanted := apiclient.NewRequest{
-		IdempotencyKey: f.key, Branch: f.branch, PlacementWish: apiclient.PlacementWish{SizeClass: class, Queue: f.queue, Shape: f.shape},
+		IdempotencyKey: f.key, Branch: f.branch, Reason: f.reason, PlacementWish: apiclient.PlacementWish{SizeClass: class, Queue: f.queue, Shape: f.shape},
 	}
 	if f.where.given(cmd.Flags().Changed) && !f.adhoc && f.file == "" {
 		return wanted, usage(errors.New("constraints apply to --adhoc and --file only; those of a project's requests are in its configuration"))

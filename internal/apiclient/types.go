@@ -56,6 +56,7 @@ type NewRequest struct {
 	Jobs           []NewJob          `json:"jobs,omitempty" minItems:"1" maxItems:"100000" doc:"For adhoc: many command lines, each a job of this request; all are accepted or none. A job inherits from the request what it leaves out."`
 	Branch         string            `json:"branch,omitempty" maxLength:"255" doc:"Branch that it belongs to, for account limits by branch."`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"128" doc:"The same key by the same user gives the same request."`
+	Reason         string            `json:"reason,omitempty" maxLength:"500" doc:"Reason, recorded in the audit."`
 	PlacementWish
 }
 
