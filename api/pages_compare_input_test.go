@@ -108,6 +108,23 @@ func shows(t *testing.T, a pages.API, path string) shownPage {
 	return shownPage{reply{status: answer.Code, header: answer.Header(), body: answer.Body.String()}, root}
 }
 
+// One row is spoken of as one, several as several.
+func TestUndecidedRowsAreCounted(t *testing.T) {
+	t.Parallel()
+	var series []report.Series
+	for _, want := range []string{"Why 1 is undecided", "Why 2 are undecided"} {
+		s := report.Series{Series: stats.Series{
+			Key: stats.Key{TestCase: stats.TestCase{Benchmark: want, Target: string(linux)}, Metric: "wall-time"}, A: []float64{1, 1, 1}, B: []float64{2, 2, 2},
+		}, Deciding: true, Evidence: verdict.Evidence{Delta: 0.01}}
+		s.Stored = &report.Stored{Verdict: verdict.Verdict{Kind: verdict.Undecided}}
+		series = append(series, s)
+		compared, err := report.New(series, report.Standing{})
+		require.NoError(t, err)
+		known := onlyComparison{comparison: apiclient.Comparison{Result: compared, Summary: report.Summarize(compared, report.TestCases{})}}
+		require.Contains(t, known.shows(t, "/projects/p/compare?a=a1&b=b1").text(), want)
+	}
+}
+
 // Benchmarks, metrics, machines and reasons with names as an attacker would choose them do no
 // harm, wherever a comparison shows them.
 func TestNamesInAComparisonAreOnlyText(t *testing.T) {

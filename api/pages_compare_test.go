@@ -68,6 +68,10 @@ func TestAPageComparesTwoReleases(t *testing.T) {
 	more.requireSound(t, "more columns")
 	require.Subset(t, more.texts("th"), []string{"Change of medians", "Spread of A, B", "p, of at most", "Least relevant"})
 	require.True(t, strings.HasSuffix(more.rows()[0], "5+5 +20.00 % 1.00 % - 0.16 %, 0.16 %"), more.rows()[0])
+	sources := b.page(t, api.RoleReader, compareGo+"?a=1.25.0&b=1.26.0&cols=source&show=all&sort=-source&metric=size:binary")
+	sources.requireSound(t, "where thresholds come from")
+	require.Contains(t, sources.texts("th"), "Least relevant by ▼")
+	require.True(t, strings.HasSuffix(sources.rows()[0], "exact metric"), sources.rows()[0])
 }
 
 func TestAComparisonTellsHowBothSidesWereMeasured(t *testing.T) {
@@ -116,7 +120,7 @@ func TestAPageNamesTestCasesThatFailNewly(t *testing.T) {
 	p := b.page(t, "", compareGo+"?a=1.26.0&b=1.27.0")
 	require.Equal(t, http.StatusOK, p.status, p.text())
 	p.requireSound(t, compareGo)
-	require.Contains(t, p.section("uncompared"), "Only B lacks them 1 test case of 1.27.0 : failed: exit status 3")
+	require.Contains(t, p.section("uncompared"), "Newly failing 1 test case of 1.27.0 : failed: exit status 3")
 	require.Contains(t, p.section("uncompared"), "gin build incr-patched gc")
 }
 
@@ -197,9 +201,21 @@ func TestAPageNamesWhatCannotBeCompared(t *testing.T) {
 	p := b.page(t, "", compareGo+"?a=1.26.0&b=1.27.0")
 	require.Equal(t, http.StatusOK, p.status, p.text())
 	p.requireSound(t, compareGo)
-	require.Contains(t, p.section("uncompared"), "2 test cases of 1.27.0 : measured only in another surrounding")
+	require.Contains(t, p.section("uncompared"), "Other reasons 2 test cases of 1.27.0 : measured only in another surrounding")
 	require.Contains(t, p.section("uncompared"), "gin build incr-patched gc")
 	require.Contains(t, p.section("rows"), "Both sides share no series that could be compared")
+}
+
+// Where nothing has changed, it is said what would have been seen.
+func TestAPageSaysWhichChangesWouldHaveBeenSeen(t *testing.T) {
+	t.Parallel()
+	b, _ := measured(t)
+	b.measure(t, "1.27.0", 1.2, b.register(t, "c2"))
+	p := b.page(t, "", compareGo+"?a=1.26.0&b=1.27.0")
+	p.requireSound(t, compareGo)
+	require.Contains(t, p.section("metrics"), "no metric that decides has a change or a suspicion.")
+	require.Contains(t, p.section("metrics"), "would have been seen")
+	require.NotContains(t, b.page(t, "", compareGo+"?a=1.25.0&b=1.26.0").text(), "would have been seen")
 }
 
 // within reports whether words are among others, in the same order.

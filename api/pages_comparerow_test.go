@@ -53,6 +53,9 @@ func TestAPIListsTheValuesOfARow(t *testing.T) {
 		require.InDelta(t, 0.01, *v.Steal, 1e-9)
 		require.Equal(t, v.Iteration == 3, v.Disturbed != "")
 	}
+	require.Equal(t, apiclient.TurnsPreview{Looks: []int{6, 14, 22, 34, 46}, AtLeastSeconds: 24, AtMostSeconds: 184}, found.Turns, "two seconds for each iteration")
+	row := b.page(t, "", compareGo+"?a=1.26.0&b=1.27.0&open="+url.QueryEscape(fullWallTime)).section("row")
+	require.Contains(t, row, "That takes 6 to 46 pairs of iterations, in 5 looks at most; about 24s to 3m04s of machine time")
 	require.Equal(t, []float64{1, 1.001, 1.002, 1.003, 1.004}, sides["b"])
 	require.Len(t, sides["a"], 5)
 
@@ -98,7 +101,8 @@ func TestARowOpensUnderItsOwnAddress(t *testing.T) {
 	for _, words := range []string{
 		"wall-time of gin", "undecided", "Not measured in turns: stored results raise a suspicion; needs measuring both in turns",
 		"Suspicion stored results differ by", "Least relevant change 1.00 %", "10 values", "1.004 s", "1.205 s", "iteration 5",
-		"benchloom submit --adhoc go 1.26.0 --vs 1.25.0 --benchmark gin --profile build --scenario full --backend gc --target x86_64-unknown-linux-gnu",
+		"benchloom submit --adhoc go 1.26.0 --vs 1.25.0 --benchmark gin --profile build --scenario full --backend gc --target x86_64-unknown-linux-gnu --reason WHY",
+		"in 5 looks at most; how long an iteration takes is not known",
 		"benchloom compare go 1.25.0 1.26.0 --benchmark gin --profile build --scenario full --backend gc --target x86_64-unknown-linux-gnu --metric wall-time",
 		"This needs a token with the role writer",
 	} {
@@ -107,9 +111,9 @@ func TestARowOpensUnderItsOwnAddress(t *testing.T) {
 	require.Subset(t, p.links(), []string{
 		"/runs/" + string(bench.NewRunID(j.key, "workflow", "activity", 1)) + "#log",
 		"/requests/" + string(j.request.ID) + "/again?benchmark=gin", at + "#rows",
-		"/projects/go/history?q=benchmark%3Agin",
+		"/projects/go/history?metric=wall-time&q=benchmark%3Agin",
 	})
-	require.Equal(t, http.StatusOK, b.page(t, "", "/projects/go/history?q=benchmark%3Agin").status)
+	require.Contains(t, b.page(t, "", "/projects/go/history?metric=wall-time&q=benchmark%3Agin").text(), "2 artifacts, 2 series")
 	marks := 0
 	p.each("circle", func(n *html.Node) {
 		if attribute(n.Parent, "class") == "values" {
@@ -123,12 +127,17 @@ func TestARowOpensUnderItsOwnAddress(t *testing.T) {
 	form := "/projects/go/turns"
 	fields := signed.fields(form)
 	require.Equal(t, fullWallTime, fields.Get("row"))
+	fields.Set("reason", "is it so?")
 	first := b.form(t, b.cookieOf(t, api.RoleWriter), form, fields)
 	require.Equal(t, http.StatusSeeOther, first.status, first.body)
 	require.Equal(t, first.header.Get("Location"), b.form(t, b.cookieOf(t, api.RoleWriter), form, fields).header.Get("Location"))
 	made, err := b.nobody.Request(t.Context(), first.header.Get("Location")[len("/requests/"):])
 	require.NoError(t, err)
 	require.Equal(t, []any{bench.AdHoc, "1.26.0", "1.25.0"}, []any{made.Type, made.Tag, made.Versus})
+	audit, err := b.admin.Audit(t.Context(), apiclient.AuditQuery{Subject: string(made.ID)})
+	require.NoError(t, err)
+	require.Len(t, audit.Operations, 1)
+	require.Equal(t, []string{"request create", "is it so?"}, []string{audit.Operations[0].Action, audit.Operations[0].Reason})
 	require.Equal(t, bench.Selection{Benchmarks: []string{"gin"}, Profiles: []string{"build"}, Scenarios: []string{"full"}, Backends: []string{"gc"}, Targets: []bench.Target{linux}}, made.Selection)
 	require.Equal(t, http.StatusForbidden, b.form(t, b.cookieOf(t, api.RoleReader), form, fields).status)
 	fields.Set("row", "gin")

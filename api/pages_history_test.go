@@ -60,6 +60,13 @@ func TestAPageShowsAHistory(t *testing.T) {
 		shown.requireSound(t, query)
 		require.Len(t, shown.texts("figure"), 1, query)
 	}
+	// What a scale cannot show is said, not passed over.
+	const linear = "Charts of changes have a linear scale"
+	require.Contains(t, b.page(t, "", goHistory+"?scale=log&y=change").text(), linear)
+	require.Contains(t, b.page(t, "", goHistory+"?scale=log&line=all").text(), linear)
+	require.NotContains(t, b.page(t, "", goHistory+"?scale=log").text(), linear)
+	require.NotContains(t, b.page(t, "", goHistory+"?y=change").links(), goHistory+"?scale=log&y=change")
+
 	picture := b.send(t, "", http.MethodGet, goHistory+"/chart.svg?chart=gin&y=change", "")
 	require.Equal(t, http.StatusOK, picture.status)
 	require.Equal(t, "image/svg+xml; charset=utf-8", picture.header.Get("Content-Type"))
@@ -127,6 +134,10 @@ func TestAHistoryWithoutChartsSaysWhy(t *testing.T) {
 type onlyHistory struct {
 	pages.API
 	history apiclient.History
+}
+
+func (a onlyHistory) Project(context.Context, string) (apiclient.Project, error) {
+	return apiclient.Project{}, nil
 }
 
 func (a onlyHistory) Info(context.Context) (apiclient.Info, error) { return apiclient.Info{}, nil }

@@ -25,6 +25,7 @@ type act struct {
 	// Allowed says whether the visitor may; WhyNot says what is missing.
 	Allowed bool
 	WhyNot  string
+	// Command does the same on the command line; empty: the page has it elsewhere.
 	Command string
 	// Key makes the action happen once, however often the form is sent.
 	Key string

@@ -13,6 +13,8 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/report"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 type compareAPI interface {
@@ -87,9 +89,12 @@ type compareView struct {
 	Words    report.Words
 	// Attention lists the deciding metrics with something to tell, Quiet the others.
 	Attention, Quiet []report.MetricSummary
-	// Failing lists the test cases that only B lacks, by reason, Uncompared the others.
-	Failing, Uncompared []absence
-	Table               comparedTable
+	// Sees says which changes would have been seen, if no metric has any; empty: it is not known.
+	Sees string
+	// Failing lists the test cases that fail since B, by reason, Lost the others that only B
+	// lacks, Uncompared the rest.
+	Failing, Lost, Uncompared []absence
+	Table                     comparedTable
 	// Since says what has changed since the link was copied; nil: the address has no digest.
 	Since *since
 	// Digest is that of the results as they are.
@@ -102,7 +107,11 @@ type compareView struct {
 	Neighbours []link
 	// Exports lead to the results in other formats.
 	Exports []link
+	source  sourceLinks
 }
+
+// CommitOf is where a commit between both sides is read on the web; empty: not known.
+func (c compareView) CommitOf(sha string) string { return c.source.CommitAddress(sha) }
 
 // comparedSide is one of the two artifacts.
 type comparedSide struct {
@@ -110,8 +119,9 @@ type comparedSide struct {
 	Name, Field, Tag string
 	// Request is the one that it was measured for; nil: none is known.
 	Request *apiclient.Request
-	// Commit is the address at which a code host shows it; empty: not known.
-	Commit string
+	// Commit and PullRequest are the addresses at which its repository is read on the web;
+	// empty: not known.
+	Commit, PullRequest string
 	// Parts tell how it was measured.
 	Parts []apiclient.MeasuredPart
 	// Recorded is the commit as the record has it; nil: it has none.
@@ -244,7 +254,10 @@ func (c *compareView) read(v *visit) error {
 	if c.Since, err = readSince(v, compared.Result.Rows); err != nil {
 		return err
 	}
-	c.Failing, c.Uncompared = absences(compared)
+	if len(c.Attention) == 0 {
+		c.Sees = sees(compared.Result.Rows)
+	}
+	c.Failing, c.Lost, c.Uncompared = absences(compared)
 	if err := c.Table.fill(v, &compared); err != nil {
 		return err
 	}
@@ -259,8 +272,10 @@ func (c *compareView) read(v *visit) error {
 	if compared.Next != "" {
 		c.Neighbours = append(c.Neighbours, link{comparison(c.Project, c.B.Tag, compared.Next), compared.Next + " compared with " + c.B.Tag})
 	}
-	if diff := diffAddress(c.A, c.B); diff != "" {
-		c.Neighbours = append(c.Neighbours, link{diff, "Diff at the code host"})
+	if c.A.Request != nil && c.B.Request != nil {
+		if diff := c.source.diff(c.A.Request.Type, c.A.Tag, c.B.Request.Type, c.B.Tag); diff != "" {
+			c.Neighbours = append(c.Neighbours, link{diff, "Diff at the code host"})
+		}
 	}
 	c.Exports = exports(c.Project, c.A.Tag, c.B.Tag)
 	if v.get(openParameter) == openMarkdown {
@@ -268,16 +283,6 @@ func (c *compareView) read(v *visit) error {
 		c.Markdown, err = v.api.CompareText(v.Context(), query, apiclient.FormatMarkdown)
 	}
 	return err
-}
-
-// diffAddress is where the code host of both commits shows what differs; empty: it is not
-// known to.
-func diffAddress(a, b comparedSide) string {
-	repository, known := strings.CutSuffix(b.Commit, "/commit/"+url.PathEscape(b.Tag))
-	if !known || a.Commit == "" {
-		return ""
-	}
-	return repository + "/compare/" + url.PathEscape(a.Tag) + "..." + url.PathEscape(b.Tag)
 }
 
 // since says what has changed since the link to a comparison was copied.
@@ -310,6 +315,7 @@ func (c *compareView) describeSides(v *visit) error {
 	if err != nil {
 		return err
 	}
+	c.source = sourceOf(project)
 	for _, side := range []*comparedSide{&c.A, &c.B} {
 		if side.Tag == "" {
 			continue
@@ -317,8 +323,8 @@ func (c *compareView) describeSides(v *visit) error {
 		if side.Request, err = v.requestOf(c.Project, side.Tag); err != nil {
 			return err
 		}
-		if side.Request != nil && side.Request.Type.HasParent() {
-			side.Commit = commitAddress(project, side.Tag)
+		if r := side.Request; r != nil {
+			side.Commit, side.PullRequest = c.source.commit(r.Type, side.Tag), c.source.PullRequestAddress(r.PR)
 		}
 	}
 	return nil
@@ -382,9 +388,9 @@ type absence struct {
 // shownAbsent bounds the test cases that are named for one reason.
 const shownAbsent = 50
 
-// absences groups what could not be compared by tag and reason: test cases that A has and B
-// lacks, and all others.
-func absences(c apiclient.Comparison) (failing, others []absence) {
+// absences groups what could not be compared by tag and reason: test cases that A has and
+// that fail for B, others that A has and B lacks, and all others.
+func absences(c apiclient.Comparison) (failing, lacking, others []absence) {
 	lost := make(map[bench.TestCase]bool)
 	for _, tc := range c.Summary.Missing {
 		lost[testCase(tc)] = true
@@ -401,11 +407,34 @@ func absences(c apiclient.Comparison) (failing, others []absence) {
 		return list
 	}
 	for _, m := range c.Missing {
-		if m.Tag == c.B && lost[m.TestCase] {
-			failing = add(failing, m)
-		} else {
+		switch {
+		case m.Tag != c.B || !lost[m.TestCase]:
 			others = add(others, m)
+		case m.Failed:
+			failing = add(failing, m)
+		default:
+			lacking = add(lacking, m)
 		}
 	}
-	return failing, others
+	return failing, lacking, others
+}
+
+// sees says which changes would have been seen in rows without a suspicion; empty: there are
+// none.
+func sees(rows []report.Row) string {
+	var seen []float64
+	for _, r := range rows {
+		if r.Is(verdict.NoSuspicion) && r.Sees > 0 {
+			seen = append(seen, r.Sees)
+		}
+	}
+	if len(seen) == 0 {
+		return ""
+	}
+	slices.Sort(seen)
+	smallest, largest := stats.Percent(seen[0]), stats.Percent(seen[len(seen)-1])
+	if smallest == largest {
+		return fmt.Sprintf("A change of %s would have been seen.", smallest)
+	}
+	return fmt.Sprintf("The smallest change that would have been seen is %s in the quietest series, %s in half of them, and %s in all.", smallest, stats.Percent(seen[(len(seen)-1)/2]), largest)
 }

@@ -34,6 +34,8 @@ func properties(r report.Row, key string) []string {
 	switch key {
 	case "benchmark":
 		return []string{r.Benchmark}
+	case "line":
+		return []string{r.Line}
 	case "profile":
 		return []string{r.Profile}
 	case "scenario":
@@ -103,7 +105,7 @@ func boolean(is bool) int {
 }
 
 // groupKeys are the properties by which rows are grouped.
-var groupKeys = []string{"benchmark", "profile", "scenario", "backend", "target", "metric", "category"}
+var groupKeys = []string{"benchmark", "line", "profile", "scenario", "backend", "target", "metric", "category"}
 
 // rowGroup are rows that share a property, with what sums them up.
 type rowGroup struct {

@@ -6,7 +6,7 @@ import (
 )
 
 // filterKeys are the keys of key:value in the filter of a comparison.
-var filterKeys = []string{"benchmark", "profile", "scenario", "backend", "target", "metric", "category", "verdict", "noise"}
+var filterKeys = []string{"benchmark", "line", "profile", "scenario", "backend", "target", "metric", "category", "verdict", "noise"}
 
 // shows reports whether a filter shows a row. Words are parts of a name or of the verdict.
 func shows(f filter.Filter, r report.Row) bool {

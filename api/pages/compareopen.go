@@ -97,8 +97,8 @@ func (c *compareView) open(p *Pages, v *visit, key stats.Key) error {
 	}
 	o.Plot = plotValues(row, o.Values)
 	o.API = "/api/v1/compare/values?" + url.Values{"project": {c.Project}, aParameter: {c.A.Tag}, bParameter: {c.B.Tag}, "row": {o.ID}}.Encode()
-	o.History = historyAddress(c.Project) + "?" + url.Values{searchParameter: {"benchmark:" + filter.Word(row.Benchmark)}}.Encode()
-	return c.offerMeasuring(p, v, &o)
+	o.History = historyOf(c.Project, row)
+	return c.offerMeasuring(p, v, &o, answered.Turns)
 }
 
 // figures lists in words what the verdict of a row rests on.
@@ -154,8 +154,17 @@ func figures(r report.Row) []fact {
 	return facts
 }
 
+// historyOf leads to the history of a row's benchmark, in its metric.
+func historyOf(project string, r report.Row) string {
+	words := "benchmark:" + filter.Word(r.Benchmark)
+	if r.Line != "" {
+		words += " line:" + filter.Word(r.Line)
+	}
+	return historyAddress(project) + "?" + url.Values{metricParameter: {r.Metric}, searchParameter: {words}}.Encode()
+}
+
 // offerMeasuring says how to measure the row again, and to repeat what the page shows.
-func (c *compareView) offerMeasuring(p *Pages, v *visit, o *openedRow) error {
+func (c *compareView) offerMeasuring(p *Pages, v *visit, o *openedRow, would apiclient.TurnsPreview) error {
 	selection := []string{"--benchmark", o.Benchmark}
 	fields := []field{{aParameter, c.A.Tag}, {bParameter, c.B.Tag}, {"row", o.ID}}
 	for _, parameter := range parameters(o.Row) {
@@ -172,14 +181,25 @@ func (c *compareView) offerMeasuring(p *Pages, v *visit, o *openedRow) error {
 		o.Again = "/requests/" + segments(r.ID) + "/again?" + url.Values{"benchmark": {o.Benchmark}}.Encode()
 		o.Commands = append(o.Commands, fact{"Measure B again", quoted("benchloom", "request", "remeasure", string(r.ID), "--benchmark", o.Benchmark)})
 	}
-	turns := command("benchloom", "submit", "--adhoc", c.Project, c.B.Tag, "--vs", c.A.Tag)
-	o.Commands = append(o.Commands, fact{"Measure in turns", turns})
+	o.Commands = append(o.Commands, fact{"Measure in turns", command("benchloom", "submit", "--adhoc", c.Project, c.B.Tag, "--vs", c.A.Tag) + " --reason WHY"})
 	var err error
 	o.Turns, err = p.offer(v, rightToWrite, c.Project, act{
-		Name: "turns", Title: "Measure in turns", Address: "/projects/" + segments(c.Project) + "/turns", Fields: fields, Command: turns,
-		About: "Makes an ad-hoc request that measures this test case of both artifacts in turns, in looks of 6, 8, 8, 12 and 12 pairs until its metrics are decided. Its page shows what it takes.",
+		Name: "turns", Title: "Measure in turns", Address: "/projects/" + segments(c.Project) + "/turns", Fields: fields,
+		About: "Makes an ad-hoc request that measures this test case of both artifacts in turns, look by look, until its metrics are decided. " + cost(would),
 	})
 	return err
+}
+
+// cost says what measuring in turns would take.
+func cost(would apiclient.TurnsPreview) string {
+	if len(would.Looks) == 0 {
+		return "" // a service that does not tell
+	}
+	text := fmt.Sprintf("That takes %d to %d pairs of iterations, in %d looks at most", would.Looks[0], would.Looks[len(would.Looks)-1], len(would.Looks))
+	if would.AtMostSeconds <= 0 {
+		return text + "; how long an iteration takes is not known."
+	}
+	return fmt.Sprintf("%s; about %s to %s of machine time, as long as the iterations so far took, and what prepares them.", text, seconds(would.AtLeastSeconds), seconds(would.AtMostSeconds))
 }
 
 // testCase returns the test case that a row names.
@@ -201,7 +221,7 @@ func (p *Pages) measureInTurns(v *visit) (string, error) {
 		return []string{name}
 	}
 	wanted := apiclient.NewRequest{
-		Project: v.PathValue("project"), Type: bench.AdHoc, Tag: v.PostFormValue(bParameter), Versus: v.PostFormValue(aParameter), IdempotencyKey: v.PostFormValue("key"),
+		Project: v.PathValue("project"), Type: bench.AdHoc, Tag: v.PostFormValue(bParameter), Versus: v.PostFormValue(aParameter), IdempotencyKey: v.PostFormValue("key"), Reason: v.sent().Reason,
 		Selection: bench.Selection{Benchmarks: only(tc.Benchmark), Profiles: only(tc.Profile), Scenarios: only(tc.Scenario), Backends: only(tc.Backend)},
 	}
 	if tc.Target != "" {

@@ -98,17 +98,18 @@ var onlyKinds = []string{string(report.Regression), string(report.Improvement), 
 const showAll = "all"
 
 // rowDetails are the columns that are shown on request.
-var rowDetails = []string{report.MedianDetail, report.SpreadDetail, report.PDetail, report.CorrectedDetail, report.EffectDetail, report.MagnitudeDetail, report.ThresholdDetail}
+var rowDetails = []string{report.MedianDetail, report.SpreadDetail, report.PDetail, report.CorrectedDetail, report.EffectDetail, report.MagnitudeDetail, report.ThresholdDetail, report.SourceDetail}
 
 // detailHeadings name them.
 var detailHeadings = map[string]string{
 	report.MedianDetail: "Change of medians", report.SpreadDetail: "Spread of A, B", report.PDetail: "p, of at most", report.ThresholdDetail: "Least relevant",
 	report.CorrectedDetail: "Corrected p, of at most 1 %", report.EffectDetail: "Effect, in standard deviations", report.MagnitudeDetail: "Magnitude, of least relevant",
+	report.SourceDetail: "Least relevant by",
 }
 
 // comparedColumns are the columns by which the table is sorted; the first is the default.
 func comparedColumns() []column[comparedRow] {
-	return []column[comparedRow]{
+	columns := []column[comparedRow]{
 		by("certainty", func(r comparedRow) int { return r.rank }),
 		by("name", func(r comparedRow) string { return r.Name() + " " + r.TestCase.String() }),
 		by("metric", func(r comparedRow) string { return r.Metric }),
@@ -127,6 +128,19 @@ func comparedColumns() []column[comparedRow] {
 			return r.A.N + r.B.N
 		}),
 	}
+	for _, name := range rowDetails {
+		if name == report.SourceDetail {
+			columns = append(columns, by(name, func(r comparedRow) string { return r.Detail(name) }))
+			continue
+		}
+		columns = append(columns, by(name, func(r comparedRow) float64 {
+			if value, known := r.DetailValue(name); known {
+				return value
+			}
+			return math.Inf(1)
+		}))
+	}
+	return columns
 }
 
 // side is the value of one side as it is shown.

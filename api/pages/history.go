@@ -73,6 +73,8 @@ type historyView struct {
 	Zooms []historyZoom
 	// Empty says why no chart is shown.
 	Empty string
+	// Linear is set if a logarithmic scale is asked for, and changes are drawn, which have none.
+	Linear bool
 	// Open are the values of the chart that is opened; nil: none is.
 	Open *historyValues
 	// CSV and JSON are the addresses of what is shown.
@@ -129,8 +131,9 @@ const shownRows = 1000
 type historyRow struct {
 	apiclient.HistoryArtifact
 	Cells []historyCell
-	// Compare leads to the comparison with Against; empty: there is nothing to compare with.
-	Compare, Against string
+	// Compare leads to the comparison with Against, the others to what the repository shows on
+	// the web; empty: there is nothing, or it is not known where.
+	Compare, Against, Diff, Commit, PullRequest string
 }
 
 // historyCell is one value with its band, or why there is none.
@@ -220,11 +223,16 @@ func (p *Pages) history(v *visit) (*view, error) {
 		own.Set(fromParameter, out.Artifacts[0].Tag)
 		own.Set(toParameter, out.Newest().Tag)
 		one.Data = historyAddress(project) + "/chart.json" + query(own)
+		out.Linear = out.Linear || out.choice(scaleParameter) == logScale && !drawn.Log
 		one.SVG = template.HTML(drawn.SVG()) //nolint:gosec // the package escapes what others have written
 		out.Charts = append(out.Charts, one)
 	}
 	if opened && len(out.History.Charts) > 0 {
-		out.Open = out.values(out.History.Charts[0])
+		of, err := v.api.Project(v.Context(), project)
+		if err != nil {
+			return nil, err
+		}
+		out.Open = out.values(out.History.Charts[0], sourceOf(of))
 	}
 	out.zooms()
 	out.Empty = out.why(opened)
@@ -301,14 +309,20 @@ func (h *historyView) nameOf(c apiclient.HistoryChart) string {
 // percentUnit is that of changes.
 const percentUnit = "%"
 
+// logScale is the scale of logarithms.
+const logScale = "log"
+
+// Changes reports whether changes are drawn instead of values.
+func (h *historyView) Changes() bool { return h.choice(yParameter) != "value" }
+
 // draw draws a chart, and describes its lines.
 func (h *historyView) draw(number int, c apiclient.HistoryChart) (chart.Chart, []historyLine) {
 	out := chart.Chart{ID: fmt.Sprintf("chart-%d", number), Title: h.nameOf(c), Ticks: h.ticks()}
 	if n := len(h.Artifacts); n > 1 {
 		out.From, out.To = h.ends()
 	}
-	change := h.choice(yParameter) != "value" || slices.ContainsFunc(c.Lines, func(l apiclient.HistoryLine) bool { return l.Relative })
-	out.Log = h.choice(scaleParameter) == "log" && !change
+	change := h.Changes() || slices.ContainsFunc(c.Lines, func(l apiclient.HistoryLine) bool { return l.Relative })
+	out.Log = h.choice(scaleParameter) == logScale && !change
 	var lines []historyLine
 	var said []string
 	marked := make(map[int]string)
@@ -380,15 +394,10 @@ func (h *historyView) ticks() []chart.Tick {
 
 // unitOf returns the unit in which values are drawn, and what they are multiplied with.
 func unitOf(l apiclient.HistoryLine) (unit string, factor float64) {
-	switch {
-	case l.Relative:
+	if l.Relative {
 		return percentUnit, 100
-	case l.Unit == "sec":
-		return "s", 1
-	case l.Unit == "ns":
-		return "s", 1e-9
 	}
-	return l.Unit, 1
+	return report.UnitSign(l.Unit)
 }
 
 // line returns a line with the typical width of its values, and its unit.
@@ -502,8 +511,8 @@ func moved(from, to float64) string {
 	return fmt.Sprintf("%+.2f %%", 100*(to/from-1))
 }
 
-// values lists the values of a chart by artifact.
-func (h *historyView) values(c apiclient.HistoryChart) *historyValues {
+// values lists the values of a chart by artifact, each with the ways to its source.
+func (h *historyView) values(c apiclient.HistoryChart, source sourceLinks) *historyValues {
 	out := &historyValues{Chart: h.nameOf(c)}
 	places := make([]map[int]int, len(c.Lines))
 	notes := make([]map[int]string, len(c.Lines))
@@ -532,7 +541,9 @@ func (h *historyView) values(c apiclient.HistoryChart) *historyValues {
 		}
 		if row.Against != "" && row.Against != row.Tag {
 			row.Compare = comparison(h.Project, row.Against, row.Tag)
+			row.Diff = source.diff(h.History.Type, row.Against, h.History.Type, row.Tag)
 		}
+		row.Commit, row.PullRequest = source.commit(h.History.Type, row.Tag), source.PullRequestAddress(row.PR)
 		for i, l := range c.Lines {
 			cell := historyCell{Note: notes[i][at]}
 			if k, there := places[i][at]; there {

@@ -58,8 +58,9 @@ type requestView struct {
 	Next    string
 	Audit   apiclient.AuditList
 	Actions []act
-	// Temporal is the address of its workflow, Commit that of its commit; empty: not known.
-	Temporal, Commit string
+	// Temporal is the address of its workflow, Commit and PullRequest are those of what it
+	// measures; empty: not known.
+	Temporal, Commit, PullRequest string
 }
 
 // Compared is the artifact with which the request's is compared; empty: it is not, or not yet.
@@ -147,8 +148,12 @@ func (p *Pages) request(v *visit) (*view, error) {
 		}
 		out.Why = &why
 	}
-	if out.Commit, err = v.commit(detail); err != nil {
-		return nil, err
+	if detail.Type.Tracked() {
+		project, err := v.api.Project(v.Context(), detail.Project)
+		if err != nil {
+			return nil, err
+		}
+		out.Commit, out.PullRequest = sourceOf(project).commit(detail.Type, detail.Tag), sourceOf(project).PullRequestAddress(detail.PR)
 	}
 	if err := out.list(v); err != nil {
 		return nil, err
@@ -310,27 +315,4 @@ func (v *visit) workflow(id string) string {
 		return ""
 	}
 	return v.who.TemporalUI + "/namespaces/" + url.PathEscape(cmp.Or(v.who.Namespace, "default")) + "/workflows/" + url.PathEscape(id)
-}
-
-// commit returns the address at which a code host shows the commit of a request; empty: it
-// has none, or its repository is not on the web.
-func (v *visit) commit(d apiclient.RequestDetail) (string, error) {
-	if !d.Type.HasParent() || d.Tag == "" {
-		return "", nil
-	}
-	project, err := v.api.Project(v.Context(), d.Project)
-	return commitAddress(project, d.Tag), err
-}
-
-// commitAddress is where a code host shows a commit of a project; empty: its repository is
-// not on the web.
-func commitAddress(project apiclient.Project, sha string) string {
-	if project.SourceState == nil {
-		return ""
-	}
-	repository, err := url.Parse(project.SourceState.Repository)
-	if err != nil || repository.Scheme != "https" || repository.Host == "" {
-		return "" // another form of address, which is none of the web
-	}
-	return repository.Scheme + "://" + repository.Host + strings.TrimSuffix(strings.TrimSuffix(repository.EscapedPath(), "/"), ".git") + "/commit/" + url.PathEscape(sha)
 }

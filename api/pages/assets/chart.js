@@ -9,6 +9,21 @@ const retry = 5000;
 // leastDrag is how far a pointer moves in a drag, in pixels: a click or a touch may tremble.
 const leastDrag = 8;
 
+// prefixes are those with which values of a unit are read easily, the largest first, as on axes.
+const prefixes = {
+  sec: [[1, 's'], [1e-3, 'ms'], [1e-6, 'µs'], [1e-9, 'ns']],
+  B: [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [1, 'B']],
+};
+
+// amount writes a value of a line with its unit.
+function amount(line, value) {
+  if (line.relative) return `${Number(value.toPrecision(6))} × the start`;
+  const [size, unit] = line.unit === 'ns' ? [value * 1e-9, 'sec'] : [value, line.unit ?? ''];
+  const known = prefixes[unit] ?? [[1, unit]];
+  const [factor, sign] = known.find(([least]) => Math.abs(size) >= least || (size === 0 && least === 1)) ?? known.at(-1);
+  return `${Number((size / factor).toPrecision(6))} ${sign}`.trim();
+}
+
 // Chart is one figure: its drawing, and its values once somebody asks for them.
 class Chart {
   constructor(figure) {
@@ -20,6 +35,8 @@ class Chart {
     this.tip.className = 'tip';
     this.tip.setAttribute('role', 'status');
     this.tip.hidden = true;
+    // What it offers may be pressed: the drawing keeps the focus, whose loss would hide it.
+    this.tip.addEventListener('mousedown', event => event.preventDefault());
     figure.append(this.tip);
     this.cross = document.createElementNS(this.svg.namespaceURI, 'path');
     this.cross.setAttribute('class', 'cross');
@@ -32,7 +49,7 @@ class Chart {
     this.svg.addEventListener('pointerleave', event => event.pointerType !== 'touch' && this.begun === null && this.hide());
     this.svg.addEventListener('pointercancel', () => { this.begun = null; this.hide(); });
     this.svg.addEventListener('keydown', event => this.key(event));
-    this.svg.addEventListener('blur', () => this.hide());
+    this.svg.addEventListener('blur', event => this.tip.contains(event.relatedTarget) || this.hide());
   }
 
   // load reads the values once, however often it is called.
@@ -73,34 +90,53 @@ class Chart {
     this.move(event);
   }
 
-  // release goes to the part that was dragged over, or to the comparison of the point.
+  // release goes to the part that was dragged over, or to the comparison of the point. A finger
+  // or a pen reads by touching and moving, so that both are only offered to it.
   async release(event) {
     const begun = this.begun;
     if (begun?.pointerId !== event.pointerId) return;
     this.begun = null;
     await this.load();
     if (!this.history?.artifacts.length) return;
-    if (Math.abs(event.clientX - begun.clientX) < leastDrag) {
-      if (event.pointerType === 'mouse') this.follow(this.nearest(begun));
-      return;
-    }
     const [from, to] = [this.nearest(begun), this.nearest(event)].sort((a, b) => a - b);
-    if (from === to) return;
+    const dragged = Math.abs(event.clientX - begun.clientX) >= leastDrag;
+    if (event.pointerType === 'mouse') return this.go(dragged ? this.part(from, to) : this.comparison(this.nearest(begun)));
+    this.show(this.nearest(event));
+    this.offer(this.comparison(this.at), 'Compare');
+    if (dragged) this.offer(this.part(from, to), `Show only these ${to - from + 1} artifacts`);
+  }
+
+  // go follows an address, if there is one.
+  go(address) {
+    if (address) location.assign(address);
+  }
+
+  // offer adds a link to what is told, if there is an address.
+  offer(address, words) {
+    if (!address) return;
+    const line = document.createElement('div');
+    line.append(Object.assign(document.createElement('a'), { href: address, textContent: words }));
+    this.tip.append(line);
+  }
+
+  // part is the address of the page from one artifact to another.
+  part(from, to) {
+    if (from === to) return null;
     const address = new URL(location.href);
     address.searchParams.set('from', this.history.artifacts[from].tag);
     address.searchParams.set('to', this.history.artifacts[to].tag);
-    location.assign(address);
+    return address;
   }
 
-  // follow leads to the comparison of an artifact with the pinned one, or the one before it.
-  follow(i) {
+  // comparison is the address of that of an artifact with the pinned one, or the one before it.
+  comparison(i) {
     const against = new URLSearchParams(location.search).get('pin') ?? this.history.artifacts[i - 1]?.tag;
     const tag = this.history.artifacts[i].tag;
-    if (!against || against === tag) return;
+    if (!against || against === tag) return null;
     const address = new URL('compare', location.href.split('?')[0]);
     address.searchParams.set('a', against);
     address.searchParams.set('b', tag);
-    location.assign(address);
+    return address;
   }
 
   async key(event) {
@@ -112,7 +148,7 @@ class Chart {
     await this.load();
     const last = (this.history?.artifacts.length ?? 0) - 1;
     if (last < 0) return;
-    if (event.key === 'Enter') return this.at >= 0 && this.follow(this.at);
+    if (event.key === 'Enter') return this.at >= 0 && this.go(this.comparison(this.at));
     const from = this.at < 0 ? last + 1 : this.at; // one step leads to the newest
     this.show(Math.max(0, Math.min(last, from + step)));
   }
@@ -132,8 +168,8 @@ class Chart {
       if (k < 0) continue;
       const begins = line.breaks?.some(one => one.at === i);
       const change = k > 0 && !begins && line.values[k - 1] ? ` (${(100 * (line.values[k] / line.values[k - 1] - 1)).toFixed(2)} %)` : '';
-      const unit = line.relative ? '× the start' : line.unit ?? '';
-      said.push(`${line.name}: ${`${Number(line.values[k].toPrecision(6))} ${unit}`.trim()}${change}, n ${line.n[k]}`);
+      const band = line.low && line.high ? `, quartiles ${amount(line, line.low[k])} to ${amount(line, line.high[k])}` : '';
+      said.push(`${line.name}: ${amount(line, line.values[k])}${change}, n ${line.n[k]}${band}`);
     }
     this.tip.replaceChildren(...said.map(text => Object.assign(document.createElement('div'), { textContent: text })));
     this.tip.hidden = false;
