@@ -79,17 +79,17 @@ type runOf struct {
 	Of string
 }
 
-// look is that of the row's verdict, and of its direction before all.
-func (r comparedRow) look() look {
+// style shows the row's direction if it has one, else its verdict.
+func (r comparedRow) style() style {
 	switch {
 	case r.Direction == report.Regression:
-		return looksBad
+		return styleBad
 	case r.Direction == report.Improvement:
-		return looksGood
+		return styleGood
 	case r.Is(verdict.Undecided):
-		return looksWaiting
+		return styleWaiting
 	}
-	return looksQuiet
+	return styleQuiet
 }
 
 // onlyKinds are the rows to which a table can be narrowed.

@@ -43,7 +43,7 @@ type phrase struct {
 	Code, Strong bool
 }
 
-// shownStates has a state of each look.
+// shownStates has a state of each style.
 var shownStates = []string{"success", "failure", "in_progress", "queued", "lost", "cancelled"}
 
 // help explains keys, signs and words.

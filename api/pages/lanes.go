@@ -80,7 +80,7 @@ func lanesOf(d apiclient.RequestDetail, now time.Time) lanes {
 			if r.Outcome == bench.RunRunning {
 				word = "running"
 			}
-			row.Runs = append(row.Runs, laneRun{Run: r, X: x(from), Width: max(2, x(to)-x(from)), Class: looks[word].class})
+			row.Runs = append(row.Runs, laneRun{Run: r, X: x(from), Width: max(2, x(to)-x(from)), Class: styles[word].class})
 		}
 		out.Rows = append(out.Rows, row)
 	}

@@ -65,7 +65,7 @@ func words(a assets) template.FuncMap {
 		"job":         jobTitle,
 		"comparison":  comparison,
 		"history":     historyAddress,
-		"verdict":     func(r comparedRow) template.HTML { return signed(r.look(), cmp.Or(r.Text.Verdict, "explains")) },
+		"verdict":     func(r comparedRow) template.HTML { return signed(r.style(), cmp.Or(r.Text.Verdict, "explains")) },
 		"capital":     capital,
 		"stepName":    func(s apiclient.StepName) string { return stepNames[s] },
 		"duration":    cli.Duration,
@@ -178,29 +178,29 @@ func took(now time.Time, from, to *time.Time) string {
 	return cli.Duration(to.Sub(*from))
 }
 
-// look is how a state is shown besides its word: never by colour alone.
-type look struct{ class, sign string }
+// style shows a state beside its word, by a sign and a colour: never by the colour alone.
+type style struct{ class, sign string }
 
-// Classes of looks, each a colour of the style sheet.
+// Classes of styles, each a colour of the style sheet.
 var (
-	looksGood    = look{"good", "✓"}
-	looksBad     = look{"bad", "✗"}
-	looksActive  = look{"active", "▶"}
-	looksWaiting = look{"waiting", "◌"}
-	looksWarning = look{"warning", "!"}
-	looksQuiet   = look{"quiet", "–"}
+	styleGood    = style{"good", "✓"}
+	styleBad     = style{"bad", "✗"}
+	styleActive  = style{"active", "▶"}
+	styleWaiting = style{"waiting", "◌"}
+	styleWarning = style{"warning", "!"}
+	styleQuiet   = style{"quiet", "–"}
 )
 
-// looks has the look of each state of a request, a job, a run, a collector, a step and a
+// styles has the style of each state of a request, a job, a run, a collector, a step and a
 // verdict. A state that is not listed is quiet.
-var looks = map[string]look{
-	"success": looksGood, "passed": looksGood, "done": looksGood, "no difference": looksGood, "no suspicion": looksGood, "ready": looksGood,
-	"failure": looksBad, "timeout": looksBad, "oom": looksBad, "too_small": looksBad, "permanent": looksBad, "stuck": looksBad, "failed": looksBad,
-	"in_progress": looksActive, "running": looksActive, "benchmarking": looksActive,
-	"succeeded": looksGood, "timed_out": looksBad, "out_of_memory": looksBad,
-	"queued": looksWaiting, "handed_out": looksWaiting, "waiting_for_artifacts": looksWaiting, "artifacts_ready": looksWaiting, "waiting": looksWaiting, "undecided": looksWaiting,
-	"lost": looksWarning, "offline": looksWarning, "draining": looksWarning, "set aside": looksWarning, "paused": looksWarning, "changed": looksWarning, "disturbed": looksWarning, "expired": looksWarning,
-	"cancelled": looksQuiet, "inactive": looksQuiet, "completed": looksQuiet, "skipped": looksQuiet, "planned": looksQuiet,
+var styles = map[string]style{
+	"success": styleGood, "passed": styleGood, "done": styleGood, "no difference": styleGood, "no suspicion": styleGood, "ready": styleGood,
+	"failure": styleBad, "timeout": styleBad, "oom": styleBad, "too_small": styleBad, "permanent": styleBad, "stuck": styleBad, "failed": styleBad,
+	"in_progress": styleActive, "running": styleActive, "benchmarking": styleActive,
+	"succeeded": styleGood, "timed_out": styleBad, "out_of_memory": styleBad,
+	"queued": styleWaiting, "handed_out": styleWaiting, "waiting_for_artifacts": styleWaiting, "artifacts_ready": styleWaiting, "waiting": styleWaiting, "undecided": styleWaiting,
+	"lost": styleWarning, "offline": styleWarning, "draining": styleWarning, "set aside": styleWarning, "paused": styleWarning, "changed": styleWarning, "disturbed": styleWarning, "expired": styleWarning,
+	"cancelled": styleQuiet, "inactive": styleQuiet, "completed": styleQuiet, "skipped": styleQuiet, "planned": styleQuiet,
 }
 
 // state writes a state with its sign and its colour.
@@ -209,16 +209,16 @@ func state(s any) template.HTML {
 	if word == "" {
 		word = "running" // the outcome of a run that has none
 	}
-	l, known := looks[word]
+	shown, known := styles[word]
 	if !known {
-		l = looksQuiet
+		shown = styleQuiet
 	}
-	return signed(l, strings.ReplaceAll(word, "_", " "))
+	return signed(shown, strings.ReplaceAll(word, "_", " "))
 }
 
-func signed(l look, word string) template.HTML {
+func signed(s style, word string) template.HTML {
 	//nolint:gosec // what comes from outside is escaped
-	return template.HTML(`<span class="state ` + l.class + `"><span class="sign" aria-hidden="true">` + l.sign + `</span> ` +
+	return template.HTML(`<span class="state ` + s.class + `"><span class="sign" aria-hidden="true">` + s.sign + `</span> ` +
 		template.HTMLEscapeString(word) + `</span>`)
 }
 
