@@ -47,7 +47,7 @@ func (c ownClient) Compare(ctx context.Context, q apiclient.CompareQuery) (apicl
 
 type takerKey struct{}
 
-// taker is who called a handler of this process, and takes its answer as it is.
+// taker marks a call from this process, which takes the handler's answer as it is.
 type taker[T any] struct{ taken *T }
 
 // take makes a call, and takes the answer that is handed over.

@@ -18,7 +18,7 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// view is what a page shows inside the frame.
+// view is the content of a page, inside the frame.
 type view struct {
 	// template is the name of a file in templates, without its ending.
 	template string
@@ -34,7 +34,7 @@ type view struct {
 	// APIPath is the address of the API that answers what the page shows, Command the
 	// command line that prints it; both may be empty.
 	APIPath, Command string
-	// Content is what the template shows.
+	// Content is the data of the template.
 	Content any
 }
 

@@ -57,7 +57,7 @@ func New(c Config) (*Pages, error) {
 	return &Pages{Config: c, assets: kept.assets, templates: kept.templates, live: newLive()}, nil
 }
 
-// built is what pages are made of.
+// built holds the parts of pages.
 type built struct {
 	assets    assets
 	templates map[string]*template.Template
@@ -80,7 +80,7 @@ type page struct {
 	show       func(v *visit) (*view, error)
 }
 
-// action is what a form of a page does.
+// action carries out a form of a page.
 type action struct {
 	// pattern is the address to which the form is sent.
 	pattern string

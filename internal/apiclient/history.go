@@ -50,7 +50,7 @@ type HistoryMetric struct {
 	Explains bool         `json:"explains,omitempty" doc:"It only explains changes of others."`
 }
 
-// HistoryPlace is where and with what values were measured. Values of two places compare only if all of it is equal.
+// HistoryPlace describes the conditions of measuring. Values of two places compare only if all of it is equal.
 type HistoryPlace struct {
 	SizeClass  bench.SizeClass `json:"size_class"`
 	HardwareID string          `json:"hardware_id"`
@@ -93,7 +93,7 @@ type HistoryLine struct {
 	Changes  []HistoryChange  `json:"changes,omitempty" doc:"Confirmed changes, as their verdicts are stored."`
 }
 
-// HistoryBreak is where a line begins anew.
+// HistoryBreak marks the point at which a line begins anew.
 type HistoryBreak struct {
 	At     int    `json:"at"`
 	Reason string `json:"reason"`

@@ -31,7 +31,7 @@ func (c *Changes) Between(now, earlier int) string {
 	return said
 }
 
-// Break is where a line begins anew.
+// Break marks the point at which a line begins anew.
 type Break struct {
 	// At is the number of the artifact, and Reason why the values before it do not compare.
 	At     int
@@ -49,7 +49,7 @@ func Breaks(points []Point, changes *Changes) []Break {
 	return breaks
 }
 
-// Band is what is drawn around a line.
+// Band is an area drawn around a line.
 type Band string
 
 // Bands. The first is none.

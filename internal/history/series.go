@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Place is where and with which suite a value was measured.
+// Place describes the conditions under which a value was measured.
 type Place struct {
 	bench.Surrounding
 	Segment bench.Segment
@@ -51,7 +51,7 @@ func (p Place) Change(earlier Place) string {
 type Point struct {
 	// At is the artifact's number in the history, from 0.
 	At int
-	// Value is what comparisons use; Low and High are the quartiles, Min and Max the extremes
+	// Value is used in comparisons; Low and High are the quartiles, Min and Max the extremes
 	// of all N values.
 	Value, Low, High, Min, Max float64
 	N                          int

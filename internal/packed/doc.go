@@ -8,7 +8,7 @@
 //
 // Each value has one encoding, and no other is accepted: equal results are equal bytes. The
 // first byte is the version; bytes of an unknown one are refused, as are bytes that are cut
-// off, have a rest, or claim more than they hold. There is no checksum: that is Postgres's.
+// off, have a rest, or claim more than they hold. Checksums are left to Postgres.
 //
 // The package is pure. It must not know where the bytes are kept.
 package packed
@@ -29,7 +29,7 @@ const Version = 1
 // ErrCorrupt reports bytes that no value has as its encoding.
 var ErrCorrupt = errors.New("not a packed value of this version")
 
-// Origin is what series of one run have in common.
+// Origin is shared by the series of one run.
 type Origin struct {
 	Kind bench.JobKind
 	// Segment holds the settings of the machine.

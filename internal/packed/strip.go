@@ -85,7 +85,7 @@ const (
 	// alike is the shape of a point whose summary is six times the same value, as that of
 	// an exact metric or of a single value.
 	alike = iota
-	// spread is that of any other.
+	// spread is the shape of any other point.
 	spread
 )
 

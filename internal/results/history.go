@@ -15,7 +15,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// HistoryRecord reads histories; *store.Store implements it. It is called under no lock, and calls are independent.
+// HistoryRecord reads histories; *store.Store implements it. [ReadHistory] calls it under no lock, and many readings may call
+// it at once; it is never nil.
 type HistoryRecord interface {
 	Project(ctx context.Context, name string) (store.Project, error)
 	HistoryArtifacts(ctx context.Context, project string, of bench.RequestType, most int) ([]store.HistoryArtifact, error)
@@ -55,13 +56,14 @@ var (
 // HistoryQuery says what is asked of a history.
 type HistoryQuery struct {
 	Project string
-	// Type is that of the requests whose artifacts are listed; empty: merged commits, else releases, else try builds, else
-	// ad-hoc work, whatever there is and has From and To.
+	// Type of the requests whose artifacts are listed; empty: merged commits, releases, try builds or ad-hoc work, the first
+	// of these types that has artifacts, From and To.
 	Type bench.RequestType
-	// From and To are the first and the last artifact; empty: as many as Limit before To, after From, or up to the newest.
+	// From and To are the first and the last artifact, of which either may be empty; then at most Limit artifacts, ending at
+	// To, else starting at From, else the newest.
 	From, To string
 	Limit    int
-	// Metric is that of all series, with or without its line; empty: the unit that most series have.
+	// Metric of all series, with or without its line; empty: the unit that most series have.
 	Metric string
 	// Words narrow the series, see package filter.
 	Words string
@@ -182,7 +184,7 @@ type historyReading struct {
 	query  HistoryQuery
 	facts  Facts
 	out    History
-	// ids are those of the artifacts, at their numbers in the part.
+	// ids of the artifacts, by their numbers in the part.
 	ids []int64
 	at  map[int64]int
 	// found are the series that fit, in the order of series.
@@ -193,8 +195,8 @@ type historyReading struct {
 	places  map[history.Place]int
 	// compared says where points do not compare.
 	compared history.Changes
-	// drawing is that of the part, drawn the lines of one series, and odd the artifacts for which a series has a value that is
-	// not finite, both by the place of the series.
+	// drawing of the part; drawn holds the lines of one series, odd the artifacts for which a series has a value that is not
+	// finite, both by the index of the series.
 	drawing history.Drawing
 	drawn   map[int]drawnLine
 	odd     map[int][]int

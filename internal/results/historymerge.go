@@ -15,7 +15,7 @@ import (
 // merging makes the points of a series from its histories in several surroundings: those in the surrounding that
 // comparisons prefer. It uses the same memory for each series.
 type merging struct {
-	// ids are those of the artifacts, ascending, and numbers their numbers in the part.
+	// ids of the artifacts, ascending, and numbers their numbers in the part.
 	ids     []int64
 	numbers []int
 	// number returns the number of a place; place is that of the last origin and surrounding.
@@ -29,7 +29,7 @@ type merging struct {
 	line   mergedLine
 }
 
-// mergedLine is what was read of a series; it is valid until the next is.
+// mergedLine holds one series as read; it is valid until the next is read.
 type mergedLine struct {
 	points []history.Point
 	// odd are the artifacts with values that are not finite.

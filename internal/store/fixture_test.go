@@ -235,7 +235,7 @@ func runID(job bench.Job, attempt int) bench.RunID {
 	return bench.NewRunID(job.Key, "workflow", "activity", int32(attempt))
 }
 
-// runStart is what a collector sends that has just got the task of a run's job.
+// runStart returns a collector's request to begin a run, whose task it has just got.
 func (r record) runStart(run bench.RunID, c bench.Collector) store.RunStart {
 	r.t.Helper()
 	task, err := storetest.Dispatched(r.t.Context(), r.url, run, c.Name)

@@ -42,8 +42,8 @@ type HistoryDetail struct {
 	Request bench.RequestID
 	Type    bench.RequestType
 	PR      int
-	// Baseline is what it was compared with by its own request; Subject and Author are those
-	// of its commit. They may be empty.
+	// Baseline of the comparison of its own request; Subject and Author of its commit. They
+	// may be empty.
 	Baseline, Subject, Author string
 }
 

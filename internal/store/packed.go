@@ -205,7 +205,7 @@ func (s *Store) reading(ctx context.Context, f func(tx pgx.Tx) error) error {
 }
 
 // packedSamples reads the sheets of an artifact as samples. known is false if it has none
-// that are those of its results.
+// that agree with its results.
 func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []bench.Samples, known bool, err error) {
 	sheets, err := sheetsOf(ctx, s.reports, []int64{artifact}, nil)
 	if err != nil || len(sheets[artifact]) == 0 {

@@ -23,7 +23,7 @@ func axe(t *testing.T) string {
 	return string(text)
 }
 
-// finding is what the checker has found at one place.
+// finding is a fault that the checker reports, with its places.
 type finding struct {
 	Rule   string   `json:"rule"`
 	Help   string   `json:"help"`

@@ -33,7 +33,7 @@ benchmarks:
   - {name: compress, kind: runtime}
 `
 
-// gatewayBenchmarks are those of the suite, in the order of the columns below.
+// gatewayBenchmarks lists the suite's benchmarks in the order of the columns below.
 var gatewayBenchmarks = []string{"parse", "route", "render", "compress"}
 
 // measureScript prints nanoseconds, which vary a little, and allocations.

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hand is what a person works pages with. Stories are told once, for both.
+// hand is a device to work pages with. Stories are told once, for both.
 type hand string
 
 const (
@@ -125,7 +125,7 @@ func (b *tab) press(keys string) {
 	b.do(chromedp.KeyEvent(keys))
 }
 
-// stop is where the focus is.
+// stop describes the position of the focus.
 type stop struct {
 	// There is set when it is where it is wanted, Before when that is nearer to the
 	// beginning of the page.

@@ -16,7 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// shared is what the tests use together.
+// shared holds what the tests use together.
 var shared struct {
 	onceStack, onceBrowser, onceGateway sync.Once
 	stack                               *livestack.Stack

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "replace the pictures of docs/images/pages")
 
-// pictures is where the documentation has its pictures.
+// pictures is the folder of the documentation's pictures.
 const pictures = "../../../docs/images/pages"
 
 // Heights at which pictures are cut, in pixels.

@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// story is what a person does with a page. It is told once, and must pass by mouse and by
+// story tells how a person uses a page. It is told once, and must pass by mouse and by
 // keyboard alone.
 type story struct {
 	page string

@@ -19,7 +19,7 @@ type tab struct {
 	t   *testing.T
 	ctx context.Context
 	url string // of the service
-	// hand is what the person works the pages with.
+	// hand works the pages.
 	hand hand
 	// scriptless is set while the scripts of pages are off.
 	scriptless bool
@@ -146,7 +146,7 @@ func (b *tab) signIn(token string) {
 	b.follow("main form button")
 }
 
-// look is how a browser shows pages.
+// look describes a way in which a browser shows pages.
 type look struct {
 	name     string
 	width    int64

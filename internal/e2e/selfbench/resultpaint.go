@@ -29,7 +29,7 @@ const paintedScript = `addEventListener("DOMContentLoaded", () => requestAnimati
 	after.port2.postMessage(null)
 }))`
 
-// painted is what a browser tells of a page, in milliseconds since the navigation began.
+// painted holds a browser's times of a page, in milliseconds since the navigation began.
 type painted struct {
 	At       float64 `json:"at"` // 0: not yet
 	Received float64 `json:"received"`

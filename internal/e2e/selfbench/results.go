@@ -35,9 +35,9 @@ var pagesOfResults = []string{ofNeighbours, ofDistant, ofNewest, ofWhole, ofZoom
 // States of what pages of results are read from.
 const (
 	stateWarm = "warm"
-	// stateCold is that after Postgres was restarted without anything in the page cache.
+	// stateCold follows a restart of Postgres with nothing in the page cache.
 	stateCold = "cold"
-	// stateStale is that of artifacts whose results have changed since they were packed.
+	// stateStale has artifacts whose results have changed since they were packed.
 	stateStale = "stale"
 )
 

@@ -156,7 +156,7 @@ func (r *resultPages) ask(ctx context.Context, path string) (body, error) {
 	return body{sent, response.Header.Get("Content-Encoding") == "gzip"}, nil
 }
 
-// body is that of an answer.
+// body of an answer.
 type body struct {
 	sent       []byte
 	compressed bool

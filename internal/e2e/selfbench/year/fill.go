@@ -64,7 +64,7 @@ type filling struct {
 	record   *store.Store
 	progress func(string, ...any)
 	begun    time.Time
-	// segments are those of kernels, as the record derives them from runs.
+	// segments by kernel, as the record derives them from runs.
 	segments   map[string]bench.Segment
 	requestIDs []bench.RequestID // by artifact
 	// ids leads from jobs to their rows.

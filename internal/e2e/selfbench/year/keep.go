@@ -20,7 +20,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Keep is where years are kept: making one takes long.
+// Keep keeps years, since making one takes long.
 type Keep struct {
 	// Dir is a directory of this package's own, such as one among the caches of a user.
 	Dir string
@@ -31,7 +31,7 @@ type Keep struct {
 // Made tells how a year was made.
 type Made struct {
 	At time.Time `json:"at"`
-	// Seconds is how long it took.
+	// Seconds is the time of making it.
 	Seconds float64 `json:"seconds"`
 	// Bytes is the disk space that it takes.
 	Bytes int64 `json:"bytes"`
@@ -43,7 +43,7 @@ const (
 	madeFile = "made.json"
 	// making begins the name of a directory whose year is not complete.
 	making = "making-"
-	// stateDir is that of the stack whose Postgres holds the year.
+	// stateDir is the state directory of the stack whose Postgres holds the year.
 	stateDir = "state"
 )
 

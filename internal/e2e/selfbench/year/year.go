@@ -33,7 +33,7 @@ type Size struct {
 	Artifacts int
 	// Benchmarks have [CasesPerBenchmark] test cases each, with [Metrics] series.
 	Benchmarks int
-	// Values are those of each series and artifact.
+	// Values of each series and artifact.
 	Values int
 	// Rows is the number of the newest artifacts that have the rows of their results, and
 	// not only what is packed of them.
@@ -96,7 +96,7 @@ var variants = [CasesPerBenchmark]bench.TestCase{
 	{Profile: "opt", Scenario: "incr-full"},
 }
 
-// metrics are those of each test case: the typical value of a second's work, and the
+// metrics of each test case: the typical value of a second's work, and the
 // relative deviation of one value.
 var metrics = [Metrics]struct {
 	bench.Metric
@@ -130,7 +130,7 @@ const (
 	young = 0.05
 )
 
-// Year is what happened to a project. It is the same for the same size.
+// Year is the history of a project. It is the same for the same size.
 type Year struct {
 	Size
 	until time.Time
@@ -144,7 +144,7 @@ type testCase struct {
 	series [Metrics]series
 }
 
-// series is what a series really is, of which values are measurements.
+// series holds the true level of a series, of which values are measurements.
 type series struct {
 	level, noise float64
 	changes      []change
@@ -195,7 +195,7 @@ func Benchmark(n int) string { return fmt.Sprintf("crate-%03d", n) }
 // Metric returns the name of a metric, from 0.
 func Metric(n int) bench.Metric { return metrics[n].Metric }
 
-// Tags are those of the artifacts, the oldest first.
+// Tags lists the artifacts, the oldest first.
 func (y *Year) Tags() []string { return y.tags }
 
 func (s series) at(artifact int) float64 {
@@ -216,7 +216,7 @@ func (s series) changed(artifact int) float64 {
 	return s.at(artifact)/s.at(artifact-1) - 1
 }
 
-// date is that of a commit.
+// date returns the date of an artifact's commit.
 func (y *Year) date(artifact int) time.Time {
 	step := 365 * 24 * time.Hour / time.Duration(y.Artifacts)
 	return y.until.Add(-step * time.Duration(y.Artifacts-1-artifact))
@@ -235,7 +235,7 @@ func (s Size) again(artifact int) (job int, measured bool) {
 	return artifact / againEvery % s.jobs(), artifact%againEvery == againEvery/2
 }
 
-// surrounding is where an artifact was measured.
+// surrounding returns the surroundings in which an artifact was measured.
 func (y *Year) surrounding(artifact int) bench.Surrounding {
 	hardware := "5d1c0e9a7b34"
 	if float64(artifact) >= replaced*float64(y.Artifacts) {
@@ -244,7 +244,7 @@ func (y *Year) surrounding(artifact int) bench.Surrounding {
 	return bench.Surrounding{SizeClass: 1, HardwareID: hardware}
 }
 
-// kernel is that of the machine; a new one begins a segment.
+// kernel returns the machine's kernel; a new one begins a segment.
 func (y *Year) kernel(artifact int) string {
 	if float64(artifact) >= upgraded*float64(y.Artifacts) {
 		return "6.12.57"
@@ -269,7 +269,7 @@ func (y *Year) run(artifact, job, generation int) bench.RunID {
 	return bench.NewRunID(y.jobKey(artifact, job, generation), "year", "", 1)
 }
 
-// outcome is that of a test case of an artifact.
+// outcome of a test case of an artifact.
 type outcome struct {
 	// there is set once the suite has it.
 	there, failed, disturbed bool
