@@ -47,6 +47,8 @@ type BlockReceipt struct {
 // Samples holds all values of one metric of one test case of one artifact, by
 // iteration, measured in one surrounding.
 type Samples struct {
+	// Series is the ID of the series in the record; 0: not known.
+	Series   int64
 	TestCase TestCase
 	Metric   Metric
 	Kind     JobKind

@@ -28,31 +28,39 @@ const (
 
 // Sorted returns rows in an order. Rows that are equal keep theirs.
 func Sorted(list []Row, sorting Sorting) []Row {
-	rows := slices.Clone(list)
-	size := func(r Row) float64 {
-		change := r.Estimate()
-		if !change.Defined() {
-			return -1
-		}
-		return math.Abs(change.Value)
+	type place struct {
+		row       int
+		certainty int
+		size      float64
 	}
-	slices.SortStableFunc(rows, func(x, y Row) int {
-		bySize := cmp.Compare(size(y), size(x))
+	places := make([]place, len(list))
+	for i, r := range list {
+		places[i] = place{i, certainty(r), -1}
+		if change := r.Estimate(); change.Defined() {
+			places[i].size = math.Abs(change.Value)
+		}
+	}
+	slices.SortStableFunc(places, func(x, y place) int {
+		bySize := cmp.Compare(y.size, x.size)
 		switch sorting {
 		case BySize:
 			return bySize
 		case ByCertainty:
-			return cmp.Or(cmp.Compare(certainty(x), certainty(y)), bySize)
+			return cmp.Or(cmp.Compare(x.certainty, y.certainty), bySize)
 		default:
 			return 0
 		}
 	})
+	rows := make([]Row, len(list))
+	for i, p := range places {
+		rows[i] = list[p.row]
+	}
 	return rows
 }
 
 // certainty orders verdicts by how much they matter to a reader.
 func certainty(r Row) int {
-	order := []verdict.Kind{verdict.Changed, verdict.Undecided, verdict.NoDifference, verdict.NoSuspicion}
+	order := [...]verdict.Kind{verdict.Changed, verdict.Undecided, verdict.NoDifference, verdict.NoSuspicion}
 	for i, k := range order {
 		if r.Is(k) {
 			return i

@@ -376,3 +376,34 @@ func TestStoredResultsOfTwoSegmentsDoNotCompare(t *testing.T) {
 		require.Len(t, series, 1)
 	}
 }
+
+// Series pair alike by the IDs of the record and by their names, also if those of one side are not known.
+func TestPairsByIDAreThoseByName(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(14, 50))
+	for range 200 {
+		var sides [2][]bench.Samples
+		for i := range sides {
+			for series := range 12 {
+				tc := bench.TestCase{Benchmark: fmt.Sprint("b", series/2), Target: linux}
+				for _, where := range []bench.Surrounding{alone(4, "x"), alone(4, "y"), coLocated(4, "x")} {
+					if random.IntN(3) > 0 {
+						continue
+					}
+					s := samples(tc, []bench.Metric{bench.WallTime, bench.MaxRSS}[series%2], where, random.Float64())
+					s.Series, s.Segment = int64(series+1), bench.Segment([]string{"6.1|", "6.8|"}[random.IntN(2)])
+					sides[i] = append(sides[i], s)
+				}
+			}
+		}
+		series, unpaired := results.Pairs(facts{}, sides[0], sides[1])
+		for _, side := range sides {
+			for i := range side {
+				side[i].Series = 0
+			}
+			named, lacking := results.Pairs(facts{}, sides[0], sides[1])
+			require.Equal(t, series, named)
+			require.Equal(t, unpaired, lacking)
+		}
+	}
+}

@@ -240,43 +240,55 @@ type seriesKey struct {
 // Pairs pairs the samples of two artifacts by series. If a test case was measured in several surroundings, it uses one that
 // both sides share: alone before co-located, a larger size class before a smaller one.
 func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
-	bySeries := func(samples []bench.Samples) map[seriesKey][]bench.Samples {
-		out := make(map[seriesKey][]bench.Samples)
-		for _, s := range samples {
-			k := seriesKey{s.TestCase, s.Metric}
-			out[k] = append(out[k], s)
+	unknown := func(s bench.Samples) bool { return s.Series == 0 }
+	if slices.ContainsFunc(a, unknown) || slices.ContainsFunc(b, unknown) {
+		return pairs(facts, a, b, func(s *bench.Samples) seriesKey { return seriesKey{s.TestCase, s.Metric} })
+	}
+	return pairs(facts, a, b, func(s *bench.Samples) int64 { return s.Series })
+}
+
+// pairs pairs samples by what their series have as keys.
+func pairs[K comparable](facts Facts, a, b []bench.Samples, key func(s *bench.Samples) K) ([]stats.Series, []Unpaired) {
+	bySeries := func(samples []bench.Samples) map[K][]*bench.Samples {
+		out := make(map[K][]*bench.Samples, len(samples))
+		for i := range samples {
+			k := key(&samples[i])
+			out[k] = append(out[k], &samples[i])
 		}
 		return out
 	}
 	left, right := bySeries(a), bySeries(b)
-	var series []stats.Series
+	series := make([]stats.Series, 0, len(left))
 	lacks := make(map[Unpaired]bool)
 	for k, ours := range left {
+		testCase := ours[0].TestCase
 		theirs, ok := right[k]
 		if !ok {
-			lacks[Unpaired{TestCase: k.testCase, B: true, Reason: "no result"}] = true
+			lacks[Unpaired{TestCase: testCase, B: true, Reason: "no result"}] = true
 			continue
 		}
 		x, y, ok := shared(ours, theirs)
 		if change := newSegment(ours, theirs); !ok && change != "" {
-			lacks[Unpaired{TestCase: k.testCase, B: true, Reason: "measured under " + change + "; measure both in turns (submit --vs) to compare them"}] = true
+			lacks[Unpaired{TestCase: testCase, B: true, Reason: "measured under " + change + "; measure both in turns (submit --vs) to compare them"}] = true
 			continue
 		}
 		if !ok {
-			lacks[Unpaired{TestCase: k.testCase, B: true, Reason: "measured only in another surrounding (" + surroundings(theirs) + " instead of " + surroundings(ours) + "), which does not compare"}] = true
+			lacks[Unpaired{TestCase: testCase, B: true, Reason: "measured only in another surrounding (" + surroundings(theirs) + " instead of " + surroundings(ours) + "), which does not compare"}] = true
 			continue
 		}
-		series = append(series, newSeries(facts, k, x.Values, y.Values))
+		series = append(series, newSeries(facts, seriesKey{testCase, x.Metric}, x.Values, y.Values))
 	}
-	for k := range right {
+	for k, theirs := range right {
 		if _, ok := left[k]; !ok {
-			lacks[Unpaired{TestCase: k.testCase, Reason: "no result"}] = true
+			lacks[Unpaired{TestCase: theirs[0].TestCase, Reason: "no result"}] = true
 		}
 	}
 	paired := make(map[bench.TestCase]bool)
-	for k := range left {
-		if _, ok := right[k]; ok {
-			paired[k.testCase] = true
+	if len(lacks) > 0 {
+		for k, ours := range left {
+			if _, ok := right[k]; ok {
+				paired[ours[0].TestCase] = true
+			}
 		}
 	}
 	var unpaired []Unpaired
@@ -332,11 +344,21 @@ func newSeries(facts Facts, k seriesKey, a, b []float64) stats.Series {
 // Shared returns the surrounding in which stored samples of one series of two artifacts compare, see [Pairs]; ok is false if
 // there is none.
 func Shared(a, b []bench.Samples) (where bench.Surrounding, ok bool) {
-	x, _, ok := shared(a, b)
-	return x.Surrounding, ok
+	pointers := func(samples []bench.Samples) []*bench.Samples {
+		out := make([]*bench.Samples, len(samples))
+		for i := range samples {
+			out[i] = &samples[i]
+		}
+		return out
+	}
+	x, _, ok := shared(pointers(a), pointers(b))
+	if !ok {
+		return bench.Surrounding{}, false
+	}
+	return x.Surrounding, true
 }
 
-func shared(a, b []bench.Samples) (x, y bench.Samples, ok bool) {
+func shared(a, b []*bench.Samples) (x, y *bench.Samples, ok bool) {
 	for _, p := range a {
 		for _, q := range b {
 			if compare(p, q) && (!ok || before(p.Surrounding, x.Surrounding)) {
@@ -348,12 +370,12 @@ func shared(a, b []bench.Samples) (x, y bench.Samples, ok bool) {
 }
 
 // compare reports whether stored samples of two artifacts compare.
-func compare(a, b bench.Samples) bool {
+func compare(a, b *bench.Samples) bool {
 	return a.Surrounding == b.Surrounding && !a.Segment.Differs(b.Segment)
 }
 
 // newSegment names the settings of the machine that keep samples of the same surrounding from being compared; empty if none do.
-func newSegment(a, b []bench.Samples) string {
+func newSegment(a, b []*bench.Samples) string {
 	for _, p := range a {
 		for _, q := range b {
 			if p.Surrounding == q.Surrounding && p.Segment.Differs(q.Segment) {
@@ -371,7 +393,7 @@ func before(a, b bench.Surrounding) bool {
 	return cmp.Or(-cmp.Compare(a.SizeClass, b.SizeClass), cmp.Compare(a.HardwareID, b.HardwareID)) < 0
 }
 
-func surroundings(samples []bench.Samples) string {
+func surroundings(samples []*bench.Samples) string {
 	var names []string
 	for _, s := range samples {
 		name := fmt.Sprintf("size class %d on hardware %s", s.SizeClass, s.HardwareID)

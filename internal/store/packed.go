@@ -229,7 +229,7 @@ func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []be
 				return nil, false, fmt.Errorf("series %d of a sheet is not in the record", series.ID)
 			}
 			samples = append(samples, bench.Samples{
-				TestCase: name.TestCase, Metric: name.Metric, Kind: series.Origin.Kind, Surrounding: at.Surrounding, Segment: series.Origin.Segment,
+				Series: series.ID, TestCase: name.TestCase, Metric: name.Metric, Kind: series.Origin.Kind, Surrounding: at.Surrounding, Segment: series.Origin.Segment,
 				Values: series.Values, Iterations: series.Iterations, Disturbed: series.Disturbed, DisturbedBy: series.Origin.DisturbedBy,
 			})
 		}

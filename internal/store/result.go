@@ -40,7 +40,7 @@ func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Sam
 // samplesFrom selects all values of the results r in a table or view, in an order of their
 // collections c; grouping follows, then [samplesOrder].
 func samplesFrom(results, order string) string {
-	return testCaseDocument + ` as test_case, se.metric, j.kind, r.size_class, r.hardware_id, r.co_located, max(n.segment) as segment,
+	return testCaseDocument + ` as test_case, max(se.id) as series, se.metric, j.kind, r.size_class, r.hardware_id, r.co_located, max(n.segment) as segment,
 		array_agg(p.value order by ` + order + `) as values, array_agg(c.iteration order by ` + order + `) as iterations,
 		array_agg(` + disturbed("c") + ` order by ` + order + `) as disturbed,
 		coalesce(mode() within group (order by nullif(split_part(c.disturbed, ':', 1), '')), '') as disturbed_by

@@ -36,6 +36,7 @@ func TestSamplesAreOfTheLatestGenerationPerSurrounding(t *testing.T) {
 	beside.CoLocated = true
 	sample := func(metric bench.Metric, where bench.Surrounding, values ...float64) bench.Samples {
 		return bench.Samples{
+			Series:   int64(r.count(`select se.id from pstat_series se join test_case tc on tc.id = se.test_case_id where tc.benchmark = 'gin' and se.metric = $1`, string(metric))),
 			TestCase: testCase("gin"), Metric: metric, Kind: bench.KindCompileTime, Surrounding: where,
 			Values: values, Iterations: []int{0, 1, 2}[:len(values)], Disturbed: make([]bool, len(values)),
 		}
