@@ -33,8 +33,8 @@ func BenchmarkPages(b *testing.B) {
 	for _, page := range []struct{ name, path string }{
 		{"history/default", "/projects/go/history"},
 		{"history/zoom", fmt.Sprintf("/projects/go/history?from=c%d&to=c%d", yearOfCommits-150, yearOfCommits-100)},
-		{"history/whole", "/projects/go/history?from=c1"},
-		{"history/values", "/projects/go/history/chart.json?chart=b1&from=c1"},
+		{"history/whole", "/projects/go/history?from=c1&to=c" + fmt.Sprint(yearOfCommits)},
+		{"history/values", "/projects/go/history/chart.json?chart=b1&from=c1&to=c" + fmt.Sprint(yearOfCommits)},
 		{"compare/neighbours", fmt.Sprintf("/projects/go/compare?a=c%d&b=c%d", yearOfCommits-1, yearOfCommits)},
 		{"compare/distant", fmt.Sprintf("/projects/go/compare?a=c%d&b=c%d", yearOfCommits-commitsStored+1, yearOfCommits)},
 		{"compare/earlier", "/api/v1/compare/earlier?project=go&b=c" + fmt.Sprint(yearOfCommits) + manyRows(200)},
@@ -120,7 +120,7 @@ var yearOfResults = []string{
 	`set session_replication_role = replica`, // nothing is checked or marked
 	`insert into artifact (project, tag) select 'go', 'c' || i from generate_series(1, current_setting('year.commits')::int) i order by i`,
 	`insert into benchmark_request (id, project, type, tag, commit_date, status, outcome, submitter, created_at, jobs_done_at, completed_at, baseline)
-		select 'r' || lpad(i::text, 10, '0'), 'go', 'master', 'c' || i, at, 'completed', 'success', 'ada', at, at, at, case when i > 1 then 'c' || i - 1 end
+		select 'r' || translate(lpad(i::text, 10, '0'), '0123456789', 'abcdefghij'), 'go', 'master', 'c' || i, at, 'completed', 'success', 'ada', at, at, at, case when i > 1 then 'c' || i - 1 end
 		from generate_series(1, current_setting('year.commits')::int) i cross join lateral (select now() - interval '1 hour' * (current_setting('year.commits')::int - i) as at) t`,
 	`insert into commit (project, sha, position, parent, subject, author, committed_at)
 		select 'go', 'c' || i, i, 'c' || i - 1, 'change ' || i, 'Ada', now() - interval '1 hour' * (current_setting('year.commits')::int - i)
