@@ -332,8 +332,12 @@ func writeSheets(ctx context.Context, tx pgx.Tx, artifact int64, former map[shee
 	var batch pgx.Batch
 	for at := range former {
 		if _, stays := sheets[at]; !stays {
-			batch.Queue(`delete from sheet where artifact_id = $1 and (metric, size_class, hardware_id, co_located) = ($2, $3, $4, $5)`,
-				artifact, at.Metric, at.SizeClass, at.HardwareID, at.CoLocated)
+			batch.Queue(`
+				delete from sheet
+				where artifact_id = @artifact and (metric, size_class, hardware_id, co_located) = (@metric, @class, @hardware, @co_located)`,
+				pgx.NamedArgs{
+					"artifact": artifact, "metric": at.Metric, "class": at.SizeClass, "hardware": at.HardwareID, "co_located": at.CoLocated,
+				})
 		}
 	}
 	for at, sheet := range sheets {

@@ -51,8 +51,9 @@ func (c stripChanges) add(artifact int64, at sheetKey, sheet packed.Sheet) {
 func (c stripChanges) removeAll(ctx context.Context, tx pgx.Tx, project string, artifact int64, s bench.Surrounding) error {
 	series, err := column[int64](ctx, tx, `
 		select s.series_id from strip s join pstat_series se on se.id = s.series_id join test_case tc on tc.id = se.test_case_id
-		where tc.project = $1 and $2 between s.first_artifact and s.last_artifact and (s.size_class, s.hardware_id, s.co_located) = ($3, $4, $5)`,
-		project, artifact, s.SizeClass, s.HardwareID, s.CoLocated)
+		where tc.project = @project and @artifact between s.first_artifact and s.last_artifact
+			and (s.size_class, s.hardware_id, s.co_located) = (@class, @hardware, @co_located)`,
+		pgx.NamedArgs{"project": project, "artifact": artifact, "class": s.SizeClass, "hardware": s.HardwareID, "co_located": s.CoLocated})
 	for _, id := range series {
 		c.set(stripKey{id, s}, artifact, nil)
 	}
@@ -248,7 +249,7 @@ func stripsOf(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey
 	return parts, nil
 }
 
-// partChange is what one part of a history becomes.
+// partChange replaces one part of a history.
 type partChange struct {
 	before storedStrip // without bytes: there was none
 	after  []packed.Strip
