@@ -56,7 +56,7 @@ type ResultRecord interface {
 type resultHandlers struct {
 	*base
 	record ResultRecord
-	// memory is that of all comparisons that are made at once, in bytes.
+	// memory bounds all concurrent comparisons together, in bytes.
 	memory *semaphore.Weighted
 }
 

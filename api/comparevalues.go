@@ -24,8 +24,8 @@ type comparedValues struct {
 	Row     string `query:"row" required:"true" maxLength:"3000" doc:"ID of the row: benchmark, profile, scenario, backend, target, line if there is one, and metric, separated by slashes, each escaped as a part of a path." example:"gin/build/full/gc/x86_64-unknown-linux-gnu/wall-time"`
 }
 
-// comparedValues lists the values behind a row. A row without values has none: what both
-// sides lack is the business of the comparison.
+// comparedValues lists the values behind a row. Without values the list is empty; the
+// comparison says why.
 func (s *resultHandlers) comparedValues(ctx context.Context, in *comparedValues) (*body[apiclient.ComparedValues], error) {
 	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 		return nil, err

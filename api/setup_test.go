@@ -440,7 +440,7 @@ func (b *bundle) expandTo(t testing.TB, r apiclient.Request, cases ...bench.Test
 	return job{request: r, key: identity.Key(), cases: cases}
 }
 
-// runStart is what a collector sends that has just got the task of a run's job.
+// runStart returns a collector's request to begin a run, whose task it has just got.
 func (b *bundle) runStart(t testing.TB, run bench.RunID, collector apiclient.Registered) apiclient.RunStart {
 	t.Helper()
 	c := collector.Collector

@@ -100,7 +100,7 @@ type Collector struct {
 	draining atomic.Bool
 	// using is held shared by each job, and exclusively to take a directory away.
 	using sync.RWMutex
-	// caches is what is known of the directories in CacheDir.
+	// caches holds the sizes of the directories in CacheDir.
 	caches cacheSizes
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
+// compareAPI answers the page that compares, and requests more measurements.
 type compareAPI interface {
 	// Compare takes the baseline of B if A is empty.
 	Compare(ctx context.Context, q apiclient.CompareQuery) (apiclient.Comparison, error)
@@ -80,8 +81,8 @@ type compareView struct {
 	Project string
 	// A is the baseline, B what is compared with it.
 	A, B comparedSide
-	// Pairs are comparisons to choose from where none is named, Lacks says why there is none
-	// of those that are named.
+	// Pairs are comparisons to choose from where none is named. Lacks says why the named
+	// artifacts cannot be compared.
 	Pairs []apiclient.Request
 	Lacks []lack
 	// Compared is the answer of the API; nil: there is none. The rest describes it.
@@ -97,7 +98,7 @@ type compareView struct {
 	Table                     comparedTable
 	// Since says what has changed since the link was copied; nil: the address has no digest.
 	Since *since
-	// Digest is that of the results as they are.
+	// Digest of the present results.
 	Digest string
 	// Opened is the row that the address opens; nil: it opens none.
 	Opened *openedRow
@@ -110,7 +111,7 @@ type compareView struct {
 	source  sourceLinks
 }
 
-// CommitOf is where a commit between both sides is read on the web; empty: not known.
+// CommitOf returns the web page of a commit between both sides; empty: not known.
 func (c compareView) CommitOf(sha string) string { return c.source.CommitAddress(sha) }
 
 // comparedSide is one of the two artifacts.
@@ -136,7 +137,7 @@ func (s comparedSide) Title() string {
 	return s.Name + ", what is judged"
 }
 
-// Date is that of the commit.
+// Date returns the commit's date; nil: it is not known.
 func (s comparedSide) Date() *time.Time {
 	switch {
 	case s.Request != nil && s.Request.CommitDate != nil:

@@ -20,8 +20,8 @@ type facet struct {
 type facetValue struct {
 	Name  string
 	Count int
-	// Chosen is set if the table is narrowed to it already, Search are the words that narrow it,
-	// or no longer do.
+	// Chosen is set if the table is narrowed to it already. Search is the filter with the
+	// value's word added or, if Chosen, removed.
 	Chosen bool
 	Search string
 }
@@ -109,7 +109,7 @@ var groupKeys = []string{"benchmark", "line", "profile", "scenario", "backend", 
 
 // rowGroup are rows that share a property, with what sums them up.
 type rowGroup struct {
-	// Name is what they share; empty: they are not grouped, or have none.
+	// Name is the shared value; empty: the rows are not grouped, or have none.
 	Name string
 	// Series counts all rows of the group that the filter leaves, also on other pages and those
 	// that show neither a change nor a suspicion.

@@ -22,7 +22,7 @@ type openedRow struct {
 	Lost bool
 	// Facts are the figures that the verdict rests on.
 	Facts []fact
-	// Values are those of both sides, in the order of measuring; More is set if there are others.
+	// Values of both sides, in the order of measuring; More is set if there are others.
 	Values []openedValue
 	More   bool
 	Plot   valuePlot

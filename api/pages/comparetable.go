@@ -287,7 +287,7 @@ func isKind(r report.Row, kind string) bool {
 	return string(r.Direction) == kind || r.Verdict != nil && r.Verdict.String() == kind
 }
 
-// parameters are those of a row, in the order in which they are named.
+// parameters lists a row's parameters in the order in which they are named.
 func parameters(r report.Row) [][2]string {
 	return [][2]string{{"profile", r.Profile}, {"scenario", r.Scenario}, {"backend", r.Backend}, {"target", r.Target}}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
+// historyAPI answers the page of a history.
 type historyAPI interface {
 	History(ctx context.Context, project string, q apiclient.HistoryQuery) (apiclient.History, error)
 }
@@ -49,7 +50,7 @@ var historyChoices = []struct {
 	{lineParameter, "A line for each", []string{"series", "all", "benchmark", "line", "profile", "scenario", "backend", "target"}},
 }
 
-// historyParameters are those of the page and of the address of one chart.
+// historyParameters lists the parameters of the page and of one chart's address.
 var historyParameters = []string{
 	typeParameter, fromParameter, toParameter, metricParameter, searchParameter, xParameter, yParameter, scaleParameter, bandParameter,
 	splitParameter, lineParameter, pinParameter,
@@ -306,7 +307,7 @@ func (h *historyView) nameOf(c apiclient.HistoryChart) string {
 	return cmp.Or(c.Name, "no "+h.choice(splitParameter))
 }
 
-// percentUnit is that of changes.
+// percentUnit is the unit of changes.
 const percentUnit = "%"
 
 // logScale is the scale of logarithms.
@@ -372,7 +373,7 @@ func (h *historyView) ends() (from, to float64) {
 // shownTicks is the number of ticks of the x axis.
 const shownTicks = 4
 
-// ticks are those of the x axis: dates, or the beginnings of tags where no date is known.
+// ticks labels the x axis with dates, or with the beginnings of tags where no date is known.
 func (h *historyView) ticks() []chart.Tick {
 	var ticks []chart.Tick
 	n := len(h.Artifacts)

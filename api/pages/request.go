@@ -13,6 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
+// requestAPI answers the pages of requests and of the audit, and acts on requests.
 type requestAPI interface {
 	Request(ctx context.Context, ref string) (apiclient.RequestDetail, error)
 	RequestJobs(ctx context.Context, ref string, q apiclient.JobQuery) (apiclient.JobList, error)

@@ -73,7 +73,7 @@ type ComparedValues struct {
 	A       string `json:"a" doc:"Tag of the baseline."`
 	B       string `json:"b" doc:"Tag of the judged artifact."`
 	Row     string `json:"row" doc:"ID of the row."`
-	// Values are those of both sides, with those measured in turns.
+	// Values of both sides, with those measured in turns.
 	Values []ComparedValue `json:"values" doc:"In the order in which they were measured."`
 	More   bool            `json:"more,omitempty" doc:"There are more values than are listed."`
 	Turns  TurnsPreview    `json:"turns" doc:"What measuring both in turns would take."`

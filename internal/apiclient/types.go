@@ -283,7 +283,7 @@ type RunStart struct {
 	Epoch     int64           `json:"epoch"`
 	Dispatch  bench.Dispatch  `json:"dispatch,omitempty" maxLength:"64" doc:"Secret that the job's task carries."`
 	TaskQueue string          `json:"task_queue,omitempty" maxLength:"1000" doc:"Task queue from which the task came."`
-	// Facts are those of its machine now; they replace the ones it registered.
+	// Facts of its machine now; they replace the registered ones.
 	Facts json.RawMessage `json:"facts,omitempty" doc:"Facts of its machine now; absent: as registered."`
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// addresses are those of a commit, a difference and a pull request.
+// addresses returns those of a commit, a difference and a pull request.
 func addresses(s bench.CommitSource) []string {
 	return []string{s.CommitAddress("bbb"), s.DiffAddress("aaa", "bbb"), s.PullRequestAddress(7)}
 }
@@ -47,7 +47,7 @@ func TestLinksAreAsConfigured(t *testing.T) {
 	require.Empty(t, s.PullRequestAddress(0))
 }
 
-// Commits are those of the repository; releases are if they are told from its tags.
+// The repository names commits, and releases if they are told from its tags.
 func TestArtifactsAreNamedByTheRepository(t *testing.T) {
 	t.Parallel()
 	s := bench.CommitSource{Git: "/srv/app", Releases: "v*"}

@@ -23,7 +23,7 @@ type Chart struct {
 	// Width and Height are in units of the drawing, which are pixels at its own size.
 	// 0: [DefaultWidth] and [DefaultHeight].
 	Width, Height int
-	// From and To bound the places along x. If they are equal, the points do.
+	// From and To bound the x axis. If equal, the first and the last point do.
 	From, To float64
 	// Log draws values by their logarithm; those that have none are gaps.
 	Log bool
@@ -33,7 +33,7 @@ type Chart struct {
 	// Lines are drawn in their order, each in a class of its own, line-0 to line-9.
 	Lines []Line
 	Marks []Mark
-	// Ticks are those of the x axis; of two that would overlap, the second is left out.
+	// Ticks of the x axis; of two that would overlap, the second is left out.
 	Ticks []Tick
 	// StyleSheet is the address of the style sheet of a chart that is a document of its own;
 	// empty: it is a part of a page, which brings its own.
@@ -313,7 +313,7 @@ func (d *drawing) line(class int, l Line) {
 	d.WriteString("</g>")
 }
 
-// label is that of a column: the first one there, and the number of others.
+// label of a column: the first one there, and the number of others.
 type label struct {
 	x     int
 	first string

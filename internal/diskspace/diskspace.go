@@ -23,7 +23,7 @@ type Space struct {
 	Files, FreeFiles int64
 }
 
-// Usage is what files occupy: bytes, and the number of files and directories.
+// Usage of disk space by files: bytes, and the number of files and directories.
 type Usage struct{ Bytes, Files int64 }
 
 // Plus returns the sum.

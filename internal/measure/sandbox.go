@@ -72,7 +72,7 @@ type Isolation struct {
 	// Closed are directories that are empty like Hidden ones, but hold no secrets: [Sandbox.Show] may show what lies below.
 	Closed []string
 
-	// shown is what [Sandbox.Show] adds.
+	// shown is added by [Sandbox.Show].
 	shown Shown
 }
 

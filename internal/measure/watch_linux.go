@@ -10,7 +10,7 @@ const (
 	watchInterval = 250 * time.Millisecond
 	// walkInterval is the shortest time between two routine walks through the work directory.
 	walkInterval = 5 * time.Second
-	// outlivingInterval is that of directories that outlive jobs: they are larger, and change less.
+	// outlivingInterval applies to directories that outlive jobs: they are larger, and change less.
 	outlivingInterval = time.Minute
 	// walkShare limits the cost of walks to 1/walkShare of the time.
 	walkShare = 50

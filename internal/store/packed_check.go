@@ -14,8 +14,8 @@ import (
 	"github.com/benchloom/benchloom/internal/packed"
 )
 
-// PackedCheck is what a comparison of some artifacts' packed results with the rows of
-// their results has found.
+// PackedCheck is the outcome of comparing some artifacts' packed results with the rows of
+// their results.
 type PackedCheck struct {
 	// Artifacts were looked at, but for the Stale ones, which are read from their rows.
 	Artifacts, Stale int

@@ -41,8 +41,8 @@ func packAll(url string) int {
 }
 
 // After any sequence of accepting, invalidating, measuring again and purging, with packing
-// processes that are killed and database sessions that are terminated in between, what is
-// read is what the rows say; once nothing is stale any more, it is read from what is packed.
+// processes that are killed and database sessions that are terminated in between, readers get
+// what the rows say; once nothing is stale any more, they get it from what is packed.
 // BENCHLOOM_SEED repeats a run.
 func TestKilledProcessesLeavePackedResultsSound(t *testing.T) {
 	t.Parallel()

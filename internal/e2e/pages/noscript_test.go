@@ -21,7 +21,7 @@ func (b *tab) scripts(on bool) {
 	b.scriptless = !on
 }
 
-// said is what a page tells, and where one gets from it.
+// said holds the text of a page, and where one gets from it.
 type said struct {
 	Text            string
 	Links, Controls []string
