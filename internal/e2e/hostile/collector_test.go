@@ -232,7 +232,7 @@ func (v *victim) asNeighbour(t *testing.T) []attempt {
 		{"a neighbour with a guessed secret", begin(own, map[string]any{"dispatch": "7a0c9b34-2d0a-4f8e-9a51-7e1c6f0d2b11"}), stale},
 		{"a neighbour with the secret of another job", begin(bench.NewRunID(v.build.Job, "neighbour", "activity", 1), map[string]any{"dispatch": dispatch}), stale},
 		{"a neighbour with a copied secret", begin(own, map[string]any{"dispatch": dispatch}), []string{"under-way"}},
-		{"a neighbour, for another's run by its ID", begin(v.command.ID, map[string]any{"dispatch": dispatch}), []string{"fenced"}},
+		{"a neighbour, for another's run by its ID", begin(v.command.ID, map[string]any{"dispatch": dispatch}), []string{"not-yours"}},
 	}
 }
 
