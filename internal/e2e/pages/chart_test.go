@@ -3,6 +3,7 @@ package pages
 import (
 	"fmt"
 	"sync"
+	"testing"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -84,6 +85,43 @@ func (b *tab) drag(figure string, from, to int) {
 	b.move(chromedp.MouseMoved, x, y, true)
 	b.move(chromedp.MouseReleased, x, y, false)
 	b.awaitPage()
+}
+
+// touch puts a finger on an artifact of a chart, moves it to another one, and lifts it.
+func (b *tab) touch(figure string, from, to int) {
+	b.t.Helper()
+	do := func(what input.DispatchTouchEventType, points ...*input.TouchPoint) {
+		_, err := chromedp.Call(b.ctx, input.DispatchTouchEvent, input.DispatchTouchEventParams{Type: what, TouchPoints: append([]*input.TouchPoint{}, points...)})
+		require.NoError(b.t, err)
+	}
+	x, y := b.place(figure, from)
+	do(input.DispatchTouchEventTypeTouchStart, &input.TouchPoint{X: x, Y: y})
+	if to != from {
+		x, y = b.place(figure, to)
+		do(input.DispatchTouchEventTypeTouchMove, &input.TouchPoint{X: x, Y: y})
+	}
+	do(input.DispatchTouchEventTypeTouchEnd)
+}
+
+// A finger reads points by touching and moving. It leads nowhere by that alone: what a mouse
+// does at once is offered to it.
+func TestAFingerReadsAChart(t *testing.T) {
+	t.Parallel()
+	project := sharedGateway(t)
+	b := scene{sharedService(t), mouse}.open(t)
+	b.hand = mouse
+	b.visit("/projects/" + project + "/history?metric=allocs%2Fop")
+	const chart = `figure:has(a[aria-label="Values of compress"])`
+	b.mark()
+	b.touch(chart, 4, 4)
+	b.awaitText(chart+" .tip", "Compare")
+	require.Contains(t, b.text(chart+" .tip"), "0.9.0")
+	require.NotContains(t, b.text(chart+" .tip"), "Show only")
+	b.touch(chart, 2, 5)
+	b.awaitText(chart+" .tip", "Show only these 4 artifacts")
+	b.stays()
+	b.follow(chart + ` .tip a[href*="from="]`)
+	require.Equal(t, []string{"0.7.0", "1.0.0"}, []string{b.parameter("from"), b.parameter("to")})
 }
 
 // clipboard is held by who uses it: all tabs of a browser have the same.
