@@ -27,6 +27,7 @@ type CollectorRecord interface {
 	Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (bench.Collector, error)
 	// Reconsider lets a collector that was set aside take jobs again when its machine is
 	// quiet; quiet is its report, nil: none.
+	SetStuck(ctx context.Context, name string, epoch int64, why string) (bench.Collector, error)
 	Reconsider(ctx context.Context, name string, epoch int64, quiet *bool, offlineAfter time.Duration) (bench.Collector, error)
 	SetCacheDirs(ctx context.Context, name string, epoch int64, dirs []string) error
 	// CollectorTaskQueues lists the task queues for a collector to serve.
@@ -307,7 +308,12 @@ func (s *collectorHandlers) heartbeat(ctx context.Context, in *heartbeat) (*body
 	if err != nil {
 		return nil, err
 	}
-	if c.SetAsideAt != nil {
+	if in.Body.Stuck != "" && !c.Stuck && (c.Active || c.SetAsideAt != nil) {
+		if c, err = s.setStuck(ctx, c, in.Body.Stuck); err != nil {
+			return nil, err
+		}
+	}
+	if c.SetAsideAt != nil && !c.Stuck {
 		if c, err = s.reconsider(ctx, c, in.Body.Disturbed); err != nil {
 			return nil, err
 		}
@@ -325,7 +331,7 @@ func (s *collectorHandlers) heartbeat(ctx context.Context, in *heartbeat) (*body
 		return nil, err
 	}
 	active := c.Active
-	if c.SetAsideAt != nil { // for its canary alone, if one waits
+	if c.SetAsideAt != nil && !c.Stuck { // for its canary alone, if one waits
 		if active, err = s.record.HasOpenJobs(ctx, queues); err != nil {
 			return nil, err
 		}
@@ -334,7 +340,7 @@ func (s *collectorHandlers) heartbeat(ctx context.Context, in *heartbeat) (*body
 	if err != nil {
 		return nil, err
 	}
-	out := apiclient.HeartbeatAnswer{RunClosed: closed, Active: active, SetAside: c.SetAsideAt != nil, WantedVersion: c.WantedVersion, TaskQueues: queues, Now: s.Now()}
+	out := apiclient.HeartbeatAnswer{RunClosed: closed, Active: active, SetAside: c.SetAsideAt != nil && !c.Stuck, WantedVersion: c.WantedVersion, TaskQueues: queues, Now: s.Now()}
 	if in.Body.CountWaiting {
 		waiting, err := s.record.JobsWaiting(ctx, queues)
 		if err != nil {
@@ -366,6 +372,15 @@ func (s *collectorHandlers) closed(ctx context.Context, collector string, id ben
 		return "", nil
 	}
 	return strings.TrimSuffix(fmt.Sprintf("it ended as %s: %s", run.Outcome, run.Message), ": "), nil
+}
+
+// setStuck records that a collector can measure nothing until it is started anew.
+func (s *collectorHandlers) setStuck(ctx context.Context, c bench.Collector, why string) (bench.Collector, error) {
+	now, err := s.record.SetStuck(ctx, c.Name, c.Epoch, why)
+	if err == nil {
+		s.Log.ErrorContext(ctx, "collector set aside until it is started anew", "collector", c.Name, "reason", why)
+	}
+	return now, err
 }
 
 // reconsider decides whether a collector that was set aside takes jobs again.

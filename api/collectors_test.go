@@ -180,3 +180,52 @@ func TestACollectorIsSetAsideAfterDisturbedRuns(t *testing.T) {
 	require.True(t, answer.Active)
 	require.False(t, answer.SetAside)
 }
+
+// A collector that can measure nothing is set aside whatever else its pool has, until it is started anew: a quiet machine
+// and a person's wish change nothing about its processes.
+func TestACollectorThatIsStuckIsSetAside(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	c := b.register(t, "c1")
+	const why = "its slot can run nothing more: processes survive being killed: [4711]"
+	beat := func(stuck string) apiclient.HeartbeatAnswer {
+		t.Helper()
+		quiet := ""
+		answer, err := b.collector.Heartbeat(t.Context(), "c1", apiclient.Heartbeat{Epoch: c.Collector.Epoch, Disturbed: &quiet, Stuck: stuck})
+		require.NoError(t, err)
+		return answer
+	}
+	require.True(t, beat("").Active)
+	for range 2 {
+		answer := beat(why)
+		require.False(t, answer.Active)
+		require.False(t, answer.SetAside, "it need not read its machine")
+		shown, err := b.nobody.Collector(t.Context(), "c1")
+		require.NoError(t, err)
+		require.Equal(t, bench.CollectorInactive, shown.State)
+		require.True(t, shown.Stuck)
+		require.Equal(t, why, shown.DisturbedBy)
+		_, err = b.admin.ActivateCollector(t.Context(), "c1", "")
+		require.NoError(t, err)
+	}
+	require.False(t, beat(why).Active)
+	without, err := b.store.CollectorsWithoutCanary(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.Empty(t, without)
+
+	c = b.register(t, "c1")
+	require.True(t, beat("").Active)
+	shown, err := b.nobody.Collector(t.Context(), "c1")
+	require.NoError(t, err)
+	require.Nil(t, shown.SetAsideAt)
+	require.Empty(t, shown.DisturbedBy)
+	require.False(t, shown.Stuck)
+
+	// What a person has drained stays so.
+	_, err = b.admin.DrainCollector(t.Context(), "c1", "")
+	require.NoError(t, err)
+	require.False(t, beat(why).Active)
+	c = b.register(t, "c1")
+	require.False(t, beat("").Active)
+}

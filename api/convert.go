@@ -115,7 +115,7 @@ func collectorOf(c bench.Collector, now time.Time, offlineAfter time.Duration) (
 		CurrentRun: c.CurrentRun, RegisteredAt: c.RegisteredAt, LastHeartbeat: c.LastHeartbeat,
 		Labels: c.Labels, BenchmarkSets: c.BenchmarkSets, WantedVersion: c.WantedVersion,
 		MachineType: c.MachineType, MachineGroup: c.MachineGroup, Devices: c.Devices, MemoryBytes: c.MemoryBytes, CPUs: c.CPUs,
-		CacheDirs: c.CacheDirs, Host: c.Host, DisturbedBy: c.DisturbedBy, SetAsideAt: c.SetAsideAt, CanaryFailed: c.CanaryFailed,
+		CacheDirs: c.CacheDirs, Host: c.Host, DisturbedBy: c.DisturbedBy, SetAsideAt: c.SetAsideAt, Stuck: c.Stuck, CanaryFailed: c.CanaryFailed,
 	}
 	if len(c.Unenforced) > 0 {
 		if err := json.Unmarshal(c.Unenforced, &out.Unenforced); err != nil {

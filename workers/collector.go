@@ -134,15 +134,19 @@ func (c Collector) Run(ctx context.Context) error {
 	return ended(ctx, nil)
 }
 
-// keepRoom lets it take no job while its disk is short.
+// keepRoom lets it take no job while its disk is short, and none any more when its slot is
+// stuck.
 func (c Collector) keepRoom(ctx context.Context, log *slog.Logger) {
 	disk := c.Jobs.Machine.Disk
-	if disk == nil {
-		return
-	}
 	dir := c.Jobs.Machine.Sandbox.WorkDir()
 	var lacked atomic.Bool
 	c.Gate.keepRoom(c.Registration.Name, func() bool {
+		if c.Jobs.Stuck() != "" {
+			return false
+		}
+		if disk == nil {
+			return true
+		}
 		short := disk.Short(dir)
 		switch {
 		case lacked.Swap(short != nil) == (short != nil):
@@ -249,7 +253,7 @@ func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apicli
 		}
 		answer, err := c.API.Heartbeat(ctx, c.Registration.Name, apiclient.Heartbeat{
 			Epoch: registered.Collector.Epoch, Run: now.Run, Progress: now.Progress, CountWaiting: c.ExitWhenIdle, AskWaits: c.Gate.shared(), CacheDirs: dirs,
-			Disturbed: idle.next(now.Run == ""),
+			Disturbed: idle.next(now.Run == ""), Stuck: c.Jobs.Stuck(),
 		})
 		switch {
 		case err == nil:

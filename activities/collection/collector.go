@@ -11,7 +11,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,8 +77,9 @@ type Collector struct {
 	Epoch func() int64
 	// Fenced is called when a newer registration of the collector exists.
 	Fenced func()
-	// Unwanted is called when the fence refuses further jobs because the
-	// collector drains or is out of date.
+	// Unwanted is called when the collector takes no further jobs for a reason of which the
+	// API knows more or nothing yet: the fence refused one because it drains or is out of
+	// date, or it is stuck.
 	Unwanted func()
 	// Begin limits how often and how long an unreachable API is retried before a run
 	// begins, and Upload while it goes on: nothing that was begun should end for that.
@@ -98,6 +101,8 @@ type Collector struct {
 	current  atomic.Pointer[Current]
 	underWay atomic.Pointer[stoppable]
 	draining atomic.Bool
+	// stuck is why nothing can be measured any more; nil while it can.
+	stuck atomic.Pointer[string]
 	// using is held shared by each job, and exclusively to take a directory away.
 	using sync.RWMutex
 	// caches holds the sizes of the directories in CacheDir.
@@ -187,6 +192,7 @@ var (
 	errNotTaken = errors.New("not taken: the collector takes no further job")
 	errBusy     = errors.New("not taken: the machine has taken another job meanwhile, or has no room for one")
 	errUnfit    = errors.New("not taken: the job is not for this collector")
+	errStuck    = errors.New("processes of an earlier job cannot be killed")
 	errStale    = errors.New("not taken: the job has another dispatch, or a run")
 )
 
@@ -214,6 +220,9 @@ func (c *Collector) RunJob(ctx context.Context, in protocol.RunJobInput) (protoc
 	if c.draining.Load() {
 		return protocol.RunJobResult{}, asApplicationError(ctx, infrastructure(errNotTaken))
 	}
+	if c.Stuck() != "" {
+		return protocol.RunJobResult{}, asApplicationError(ctx, infrastructure(fmt.Errorf("%w: %w", errNotTaken, errStuck)))
+	}
 	log := c.Log.With("project", in.Project, "job", in.Key, "run", run)
 
 	ctx, stop := context.WithCancelCause(ctx)
@@ -230,7 +239,35 @@ func (c *Collector) RunJob(ctx context.Context, in protocol.RunJobInput) (protoc
 	log.InfoContext(ctx, "run started")
 	outcome, err := c.run(ctx, run, in, info.TaskQueue)
 	log.InfoContext(ctx, "run ended", "outcome", outcome, "error", err)
+	c.lookStuck(ctx, log)
 	return protocol.RunJobResult{Run: run, Outcome: outcome}, asApplicationError(ctx, err)
+}
+
+// Stuck says why the collector can measure nothing until it is started anew; empty: it can.
+func (c *Collector) Stuck() string {
+	if why := c.stuck.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+// longestReason bounds the reason that is told to the API, in bytes.
+const longestReason = 500
+
+// lookStuck takes no job from now on if the slot can run nothing more: it would take each from
+// collectors that can run it.
+func (c *Collector) lookStuck(ctx context.Context, log *slog.Logger) {
+	err := c.Machine.Sandbox.Stuck()
+	if err == nil {
+		return
+	}
+	why := "its slot can run nothing more: " + err.Error() // which may list thousands of processes
+	if len(why) > longestReason {
+		why = strings.ToValidUTF8(why[:longestReason], "") + "…"
+	}
+	c.stuck.Store(&why)
+	log.ErrorContext(ctx, "takes no jobs until it is started anew", "reason", err)
+	c.Unwanted() // the API is told at once
 }
 
 // beat sends heartbeats, which report cancellation, and ends the run when the

@@ -294,7 +294,7 @@ func (p *Pages) collector(v *visit) (*view, error) {
 // collectorAct offers to drain a collector, or to activate it.
 func (p *Pages) collectorAct(v *visit, c collectorRow) (act, error) {
 	base := "/collectors/" + segments(c.Name) + "/"
-	if c.State == bench.CollectorDraining || c.State == bench.CollectorInactive || c.SetAsideAt != nil {
+	if !c.Stuck && (c.State == bench.CollectorDraining || c.State == bench.CollectorInactive || c.SetAsideAt != nil) {
 		return p.offer(v, rightToAdmin, "", act{
 			Name: "activate", Title: "Activate", About: "It takes jobs again, and is judged by its later runs only.",
 			Address: base + "activate", Command: quoted("benchloom", "collector", "activate", c.Name, "--reason", "WHY"),

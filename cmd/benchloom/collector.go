@@ -162,6 +162,7 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 		defer func() { err = errors.Join(err, machine.Close()) }()
 		collectors[i] = c
 	}
+	f.stuck = func() error { return stuckOf(collectors) }
 	if !f.shared.on() {
 		collectors[0].OnReady = f.isReady
 		return f.end(collectors[0].Run(ctx))
@@ -170,6 +171,16 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	return f.end(workers.Host{Slots: collectors, OnReady: f.isReady}.Run(ctx))
+}
+
+// stuckOf returns why a collector of this process takes no jobs any more.
+func stuckOf(collectors []workers.Collector) error {
+	for _, c := range collectors {
+		if why := c.Jobs.Stuck(); why != "" {
+			return fmt.Errorf("collector %s takes no jobs: %s; end what survives, or restart the machine, and start the collector again", c.Registration.Name, why)
+		}
+	}
+	return nil
 }
 
 // slots returns the flags of each collector of this process: one per slot of a

@@ -28,8 +28,9 @@ type processFlags struct {
 	metrics             string
 	allowedHosts        []string
 	ready               atomic.Bool
-	// short, if set, returns an error while the disk is short.
-	short func() error
+	// short and stuck, if set, return why the process does its work no longer: while the disk is short, or until it is started
+	// anew.
+	short, stuck func() error
 }
 
 func (f *processFlags) add(flags *pflag.FlagSet) {
@@ -106,6 +107,12 @@ func (f *processFlags) serveMetrics(ctx context.Context, m *metrics.Metrics, log
 		if !f.ready.Load() {
 			http.Error(w, "not ready yet", http.StatusServiceUnavailable)
 			return
+		}
+		if f.stuck != nil {
+			if err := f.stuck(); err != nil {
+				http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+				return
+			}
 		}
 		if f.short == nil {
 			return

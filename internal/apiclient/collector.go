@@ -39,6 +39,7 @@ type Collector struct {
 	WantedVersion string               `json:"wanted_version,omitempty" doc:"Version that its pool must run; absent: any."`
 	DisturbedBy   string               `json:"disturbed_by,omitempty" doc:"Why its last runs are disturbed."`
 	SetAsideAt    *time.Time           `json:"set_aside_at,omitempty" doc:"Since when it is inactive for that reason, until its machine is quiet or, with canary_failed, a canary passes."`
+	Stuck         bool                 `json:"stuck,omitempty" doc:"It was set aside until it is started anew: its slot can run nothing more."`
 	CanaryFailed  bool                 `json:"canary_failed,omitempty" doc:"It waits for a canary to pass; if it is not set aside, its pool has no better live collector."`
 	LastCanary    *Canary              `json:"last_canary,omitempty" doc:"Its newest canary; absent: it has had none."`
 	CurrentRun    bench.RunID          `json:"current_run,omitempty"`
@@ -116,6 +117,8 @@ type Heartbeat struct {
 	// Disturbed says what disturbs the machine of a collector that was set aside, since its
 	// last heartbeat; empty: nothing; nil: it was not read.
 	Disturbed *string `json:"disturbed,omitempty" maxLength:"1000"`
+	// Stuck says why the collector can measure nothing until it is started anew; empty: it can.
+	Stuck string `json:"stuck,omitempty" maxLength:"4000" doc:"Why it can measure nothing until it is started anew; absent: it can."`
 	// AskWaits asks how long they have waited. Slots of a shared host set it.
 	AskWaits bool `json:"ask_waits,omitempty"`
 }

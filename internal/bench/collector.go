@@ -38,6 +38,8 @@ type Collector struct {
 	// SetAsideAt is the time since which it takes no jobs for that reason; nil: it was not
 	// set aside.
 	SetAsideAt *time.Time
+	// Stuck is set if it was set aside until it is started anew.
+	Stuck bool
 	// CanaryFailed is set while it waits for a canary to pass.
 	CanaryFailed  bool
 	RegisteredAt  time.Time

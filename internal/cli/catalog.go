@@ -175,6 +175,8 @@ func Collector(w io.Writer, c apiclient.Collector, v View) error {
 		{"registered", moment(v.Now, &c.RegisteredAt)}, {"last seen", moment(v.Now, &c.LastHeartbeat)},
 	}
 	switch {
+	case c.Stuck:
+		pairs = append(pairs, [2]string{"set aside", fmt.Sprintf("%s: %s; until it is started anew", moment(v.Now, c.SetAsideAt), c.DisturbedBy)})
 	case c.SetAsideAt != nil:
 		until := "its machine is quiet"
 		if c.CanaryFailed {

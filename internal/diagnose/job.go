@@ -115,7 +115,9 @@ type Collector struct {
 	// AwaitsCanary, a canary passes; empty: it was not set aside.
 	SetAside     string
 	AwaitsCanary bool
-	Version      string
+	// Stuck is set if instead it has to be started anew.
+	Stuck   bool
+	Version string
 	// Wanted is the version that it should run; empty: any.
 	Wanted     string
 	TaskQueues []string // served by it

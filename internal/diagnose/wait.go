@@ -92,6 +92,10 @@ func (c JobCase) verdict(one Collector, run *Run, now time.Time) CollectorVerdic
 	case bench.CollectorOffline:
 		add("it is offline, and was last heard of %s ago", now.Sub(one.LastHeard).Truncate(time.Second))
 	case bench.CollectorInactive, bench.CollectorDraining:
+		if one.Stuck {
+			add("it is set aside until it is started anew: %s", one.SetAside)
+			break
+		}
 		if one.SetAside != "" {
 			until := "its machine is quiet"
 			if one.AwaitsCanary {

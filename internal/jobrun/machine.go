@@ -24,6 +24,9 @@ type Sandbox interface {
 	Clean(context.Context) error
 	// TempDir returns the TMPDIR and HOME of every command.
 	TempDir() string
+	// Stuck returns why nothing runs in the slot until this process has been replaced; nil while it can. It is also called
+	// between jobs.
+	Stuck() error
 }
 
 // Machine describes the machine that jobs run on, one at a time.

@@ -42,6 +42,8 @@ type processes struct {
 func (p *processes) WorkDir() string { return p.dir }
 func (p *processes) TempDir() string { return filepath.Join(p.dir, "tmp") }
 
+func (p *processes) Stuck() error { return nil }
+
 func (p *processes) Show(dirs measure.Shown) error {
 	p.shown = append(p.shown, dirs)
 	return nil

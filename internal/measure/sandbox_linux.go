@@ -269,6 +269,14 @@ func (s *Sandbox) TempDir() string { return tempDir(s.workDir) }
 // Unenforced returns the configured limits that cannot be enforced on this machine, determined when the sandbox was created.
 func (s *Sandbox) Unenforced() []Unenforced { return slices.Clone(s.lacking) }
 
+// Stuck returns why nothing runs in this slot any more, usually that processes survive being killed; nil while it can. It waits
+// for a running command. Only a new process can use the slot again, once they are gone.
+func (s *Sandbox) Stuck() error {
+	s.running.Lock()
+	defer s.running.Unlock()
+	return s.stuck
+}
+
 // Close releases the slot: it kills remaining processes, ends the launching thread and removes the control groups. The work
 // directory stays. It waits for a running command; cancel its context first.
 func (s *Sandbox) Close() error {

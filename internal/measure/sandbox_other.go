@@ -45,5 +45,8 @@ func (s *Sandbox) Run(context.Context, Command) (Sample, error) {
 	return Sample{Status: StatusNotStarted, ExitCode: -1}, unsupported()
 }
 
+// Stuck is nil.
+func (s *Sandbox) Stuck() error { return nil }
+
 // Close does nothing.
 func (s *Sandbox) Close() error { return nil }

@@ -264,7 +264,7 @@ func (s *Sandbox) Clean(ctx context.Context) error {
 	case s.stuck != nil:
 		return s.stuck
 	}
-	if _, err := s.sweep(ctx); err != nil {
+	if err := s.sweepBounded(ctx); err != nil {
 		return err
 	}
 	s.shown, s.config.Isolation.shown, s.outliving = Shown{}, Shown{}, nil
@@ -283,6 +283,17 @@ func (s *Sandbox) Clean(ctx context.Context) error {
 		return err
 	}
 	return makeTempDir(s.workDir, s.config.User, false)
+}
+
+// sweepBounded is sweep for as long as the end of killed processes takes at most: then the slot is stuck.
+func (s *Sandbox) sweepBounded(ctx context.Context) error {
+	bounded, stop := context.WithTimeout(ctx, killLimit)
+	defer stop()
+	_, err := s.sweep(bounded)
+	if errors.Is(err, ErrNotKilled) && ctx.Err() == nil {
+		s.stuck = err
+	}
+	return err
 }
 
 func (s *Sandbox) sweep(ctx context.Context) (int, error) {

@@ -18,7 +18,7 @@ const canarySlot = `date_trunc(case when c.set_aside_at is not null then 'hour' 
 
 // awaitsCanary matches a collector c without a canary that is open, of the present slot,
 // or of the last hour.
-const awaitsCanary = `(c.active or c.set_aside_at is not null) and not exists (
+const awaitsCanary = `(c.active or c.set_aside_at is not null and not ` + stuck + `) and not exists (
 	select from canary k where k.collector = c.name and (k.slot = ` + canarySlot + ` or k.outcome = '' or coalesce(k.ended_at, k.created_at) > now() - interval '1 hour'))`
 
 // CollectorsWithoutCanary lists by name the live collectors, also those that are set aside,

@@ -15,9 +15,12 @@ import (
 
 const collectorColumns = `c.name, c.target, c.size_class, c.pool, c.machine_id, c.epoch, c.version, c.hardware_id, c.facts,
 	c.unenforced, c.co_located, c.labels, c.benchmark_sets, c.machine_type, c.machine_group, c.devices,
-	c.memory_bytes, c.cpus, c.cache_dirs, c.host, c.active, c.disturbed_by, c.set_aside_at, c.canary_failed, c.registered_at, c.last_heartbeat,
+	c.memory_bytes, c.cpus, c.cache_dirs, c.host, c.active, c.disturbed_by, c.set_aside_at, ` + stuck + ` as stuck, c.canary_failed, c.registered_at, c.last_heartbeat,
 	coalesce(c.current_run, '') as current_run,
 	coalesce((select w.version from wanted_version w where w.pool in (c.pool, '') order by w.pool desc limit 1), '') as wanted_version`
+
+// stuck matches a collector c that was set aside until it is started anew: however quiet its machine is, that ends nothing.
+const stuck = `coalesce(c.quiet_from = 'infinity', false)`
 
 // heardOf matches collectors whose last heartbeat is at most that many seconds old. One
 // further in the future was written before the database's clock was set back, and is
@@ -30,7 +33,7 @@ func heardOf(seconds string) string {
 // an older registration are refused from then on. Another machine may take over the name
 // once its owner has been silent for offlineAfter, by the database's clock; before,
 // RegisterCollector returns ErrNameTaken. A new collector is active; a known one stays
-// active or drained.
+// active or drained; one that was stuck (see [Store.SetStuck]) takes jobs again.
 //
 // The first registration after an enrolment binds the name to the machine's hardware.
 // Other hardware is refused with a [*NewMachineError] until the collector is removed, or
@@ -60,7 +63,9 @@ func (s *Store) RegisterCollector(ctx context.Context, c bench.Collector, offlin
 				benchmark_sets = excluded.benchmark_sets, machine_type = excluded.machine_type, machine_group = excluded.machine_group,
 				devices = excluded.devices, memory_bytes = excluded.memory_bytes, cpus = excluded.cpus, cache_dirs = excluded.cache_dirs,
 				host = excluded.host, registered_at = now(), last_heartbeat = now(), current_run = null,
-				available_at = case when c.active then now() else c.available_at end
+				available_at = case when c.active or `+stuck+` then now() else c.available_at end, active = c.active or `+stuck+`,
+				set_aside_at = case when not `+stuck+` then c.set_aside_at end, disturbed_by = case when not `+stuck+` then c.disturbed_by else '' end,
+				quiet_from = case when not `+stuck+` then c.quiet_from end
 			returning `+collectorColumns,
 			pgx.NamedArgs{
 				"name": c.Name, "target": c.Target, "size_class": c.SizeClass, "pool": c.Pool, "machine_id": c.MachineID,

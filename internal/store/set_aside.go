@@ -151,3 +151,19 @@ func (s *Store) Reconsider(ctx context.Context, name string, epoch int64, quiet 
 	})
 	return c, err
 }
+
+// SetStuck sets a collector aside that can measure nothing until it is started anew, whatever else its pool has: its next
+// registration ends that. It returns the collector, unchanged if it is drained, and ErrFenced like a heartbeat.
+func (s *Store) SetStuck(ctx context.Context, name string, epoch int64, why string) (bench.Collector, error) {
+	const taking = `(c.active or c.set_aside_at is not null)`
+	c, err := one[bench.Collector](ctx, s.pool, `
+		update collector_config c set active = false,
+			set_aside_at = case when `+taking+` then coalesce(c.set_aside_at, now()) end,
+			quiet_from = case when `+taking+` then 'infinity' else c.quiet_from end,
+			disturbed_by = case when `+taking+` then $3 else c.disturbed_by end
+		where c.name = $1 and c.epoch = $2 returning `+collectorColumns, name, epoch, cleanText(why))
+	if errors.Is(err, ErrNotFound) {
+		err = ErrFenced
+	}
+	return c, wrap("setting collector "+name+" aside", err)
+}

@@ -156,7 +156,7 @@ func (i *Inspector) addCollectors(ctx context.Context, j bench.Job, c *diagnose.
 			setAside = one.DisturbedBy
 		}
 		c.Collectors = append(c.Collectors, diagnose.Collector{
-			Name: one.Name, Host: one.Host, State: one.State(now, i.OfflineAfter), Run: one.CurrentRun, LastHeard: one.LastHeartbeat, SetAside: setAside, AwaitsCanary: one.CanaryFailed, Version: one.Version,
+			Name: one.Name, Host: one.Host, State: one.State(now, i.OfflineAfter), Run: one.CurrentRun, LastHeard: one.LastHeartbeat, SetAside: setAside, AwaitsCanary: one.CanaryFailed, Stuck: one.Stuck, Version: one.Version,
 			Wanted: one.WantedVersion, TaskQueues: taskQueues, Lacks: lacks[one.Name],
 		})
 	}
