@@ -34,14 +34,16 @@ var pagesOfResults = []string{ofNeighbours, ofDistant, ofNewest, ofWhole, ofZoom
 
 // States of what pages of results are read from.
 const (
-	stateWarm = "warm"
+	// stateAlone belongs to a stack that answers nothing else; it has no limits.
+	stateAlone = "alone"
+	stateWarm  = "warm"
 	// stateCold follows a restart of Postgres with nothing in the page cache.
 	stateCold = "cold"
 	// stateStale has artifacts whose results have changed since they were packed.
 	stateStale = "stale"
 )
 
-// statesOfResults are in the order in which they are measured.
+// statesOfResults are those under load, in the order in which they are measured.
 var statesOfResults = []string{stateWarm, stateCold, stateStale}
 
 const (
@@ -149,6 +151,9 @@ func (r *resultPages) measure(ctx context.Context, plan resultsPlan) error {
 	if _, err := memoryBefore(map[string]int{"api": api}); err != nil {
 		return err
 	}
+	if err := r.alone(ctx, int(plan.during/pagesEvery)); err != nil {
+		return err
+	}
 	if err := r.visitsIn(ctx, stateWarm, plan.during); err != nil {
 		return err
 	}
@@ -211,22 +216,38 @@ func (r *resultPages) visitsIn(ctx context.Context, state string, during time.Du
 	if err != nil {
 		return err
 	}
-	if state == stateWarm { // as in a service that has answered before
-		before, err := visitsOf(r.year, stateWarm, len(visits)+len(pagesOfResults))
-		if err != nil {
-			return err
-		}
-		for _, v := range before[len(visits):] {
-			if _, err := r.ask(ctx, v.path); err != nil {
-				return err
-			}
-		}
-	}
 	r.progress("asking for %d pages of results, one each %s: %s", len(visits), pagesEvery, state)
 	took, err := r.load(ctx, visits)
 	if err != nil {
 		return err
 	}
+	return r.tell(state, took)
+}
+
+// alone asks for pages of each kind one after the other: what an answer takes if it waits
+// for no other.
+func (r *resultPages) alone(ctx context.Context, after int) error {
+	visits, err := visitsOf(r.year, stateWarm, after+aloneOfEach*len(pagesOfResults))
+	if err != nil {
+		return err
+	}
+	took := nothingYet()
+	for _, v := range visits[after:] {
+		begun := time.Now()
+		answer, err := r.ask(ctx, v.path)
+		if err != nil && !errors.Is(err, errNoAnswer) {
+			return err
+		}
+		took[v.of].add(time.Since(begun), answer, err != nil)
+	}
+	return r.tell(stateAlone, took)
+}
+
+// aloneOfEach is the number of pages of each kind that are asked for alone.
+const aloneOfEach = 8
+
+// tell reports answers by kind of page.
+func (r *resultPages) tell(state string, took map[string]*answered) error {
 	for _, of := range pagesOfResults {
 		found := took[of]
 		largest, err := found.largest.size()

@@ -94,10 +94,7 @@ func historyPath(y *year.Year, turn, n int, from, to string) string {
 // load asks for a page each [pagesEvery], however long the answers take, and returns what
 // came by kind. Times begin when a page was to be asked for, also where that was late.
 func (r *resultPages) load(ctx context.Context, visits []resultVisit) (map[string]*answered, error) {
-	took := make(map[string]*answered)
-	for _, of := range pagesOfResults {
-		took[of] = &answered{}
-	}
+	took := nothingYet()
 	var mu sync.Mutex
 	all, visiting := errgroup.WithContext(ctx)
 	begun := time.Now()
@@ -122,6 +119,15 @@ func (r *resultPages) load(ctx context.Context, visits []resultVisit) (map[strin
 		return nil, err
 	}
 	return took, ctx.Err()
+}
+
+// nothingYet has no answers of each kind of page.
+func nothingYet() map[string]*answered {
+	took := make(map[string]*answered)
+	for _, of := range pagesOfResults {
+		took[of] = &answered{}
+	}
+	return took
 }
 
 // errNoAnswer reports that the API was too busy to answer, or has failed.
