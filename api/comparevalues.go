@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -98,6 +100,9 @@ func comparedValue(v store.ComparedValue, a string) apiclient.ComparedValue {
 	if v.Tag == a {
 		out.Side = "a"
 	}
+	if !finite(v.Value) {
+		out.Value, out.NotFinite = 0, strconv.FormatFloat(v.Value, 'g', -1, 64)
+	}
 	var facts struct {
 		DurationSeconds float64        `json:"duration_seconds"`
 		Machine         *machine.Delta `json:"machine"`
@@ -111,6 +116,9 @@ func comparedValue(v store.ComparedValue, a string) apiclient.ComparedValue {
 	}
 	return out
 }
+
+// finite reports whether JSON can hold a number.
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 type earlierValues struct {
 	Project string   `query:"project" required:"true"`
@@ -180,7 +188,7 @@ func valuesOn(centers []store.Center, line []string) []*float64 {
 		}
 	}
 	for _, c := range centers {
-		if at := slices.Index(line, c.Tag); at >= 0 && c.Surrounding == best.Surrounding {
+		if at := slices.Index(line, c.Tag); at >= 0 && c.Surrounding == best.Surrounding && finite(c.Value) {
 			values[at] = &c.Value
 		}
 	}

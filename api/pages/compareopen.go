@@ -91,6 +91,9 @@ func (c *compareView) open(p *Pages, v *visit, key stats.Key) error {
 		if value.Side == aParameter {
 			one.Side = "A"
 		}
+		if value.NotFinite != "" {
+			one.Text = value.NotFinite
+		}
 		o.Loads = o.Loads || one.Load != "" || one.Steal != ""
 		o.Elsewhere = o.Elsewhere || value.Elsewhere
 		o.Values = append(o.Values, one)
@@ -254,10 +257,10 @@ const (
 	plotMargin = 10.0
 )
 
-// plotValues draws the values that are compared: A as rings, B as dots, disturbed ones as
-// crosses.
+// plotValues draws the finite values that are compared: A as rings, B as dots, disturbed
+// ones as crosses.
 func plotValues(r report.Row, values []openedValue) valuePlot {
-	values = slices.DeleteFunc(slices.Clone(values), func(v openedValue) bool { return v.Elsewhere })
+	values = slices.DeleteFunc(slices.Clone(values), func(v openedValue) bool { return v.Elsewhere || v.NotFinite != "" })
 	if len(values) == 0 {
 		return valuePlot{}
 	}

@@ -90,7 +90,8 @@ type TurnsPreview struct {
 // ComparedValue is one value of one side, and what is known of its iteration.
 type ComparedValue struct {
 	Side        string          `json:"side" enum:"a,b"`
-	Value       float64         `json:"value" doc:"In the unit of the metric."`
+	Value       float64         `json:"value" doc:"In the unit of the metric; 0 if it is no finite number."`
+	NotFinite   string          `json:"not_finite,omitempty" enum:"NaN,+Inf,-Inf" doc:"What the value is instead of a finite number. Such values decide nothing."`
 	Iteration   int             `json:"iteration"`
 	CollectedAt time.Time       `json:"collected_at" doc:"Begin of the iteration, by the collector's clock."`
 	Run         bench.RunID     `json:"run"`
