@@ -120,7 +120,7 @@ const (
 )
 
 // limited returns a picture with 256 colours.
-func limited(full image.Image) image.Image {
+func limited(full image.Image) *image.Paletted {
 	bounds := full.Bounds()
 	counts := make(map[color.RGBA]int)
 	at := func(x, y int) color.RGBA {
@@ -182,17 +182,17 @@ func TestAPictureKeepsTheColourOfAMark(t *testing.T) {
 	t.Parallel()
 	const side = 64
 	full := image.NewRGBA(image.Rect(0, 0, side, side))
-	for x := range side {
-		for y := range side {
-			full.SetRGBA(x, y, color.RGBA{uint8(4 * x), uint8(4 * x), uint8(4 * y), 0xff})
+	for x := range uint8(side) {
+		for y := range uint8(side) {
+			full.SetRGBA(int(x), int(y), color.RGBA{4 * x, 4 * x, 4 * y, 0xff})
 		}
 	}
 	red := color.RGBA{0xa3, 0x16, 0x1f, 0xff}
 	full.SetRGBA(10, 10, red)
-	small := limited(full).(*image.Paletted)
+	small := limited(full)
 	require.Len(t, small.Palette, mostColours)
 	require.Equal(t, red, small.At(10, 10))
 	paper := image.NewRGBA(image.Rect(0, 0, 2, 1))
 	paper.SetRGBA(0, 0, red)
-	require.Len(t, limited(paper).(*image.Paletted).Palette, 2)
+	require.Len(t, limited(paper).Palette, 2)
 }
