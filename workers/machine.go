@@ -32,6 +32,8 @@ type MachineConfig struct {
 	CoLocated bool
 	// Environ is the process's own environment.
 	Environ []string
+	// PassEnv lists the variables in it that suites may ask for.
+	PassEnv []string
 	// Reserve is the room on the sandbox's file system that stays free.
 	Reserve diskspace.Reserve
 	Log     *slog.Logger
@@ -78,7 +80,7 @@ func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 	m.Facts.Isolation = isolation(c.Sandbox, m.Unenforced)
 	dir := sandbox.WorkDir()
 	m.Jobs = jobrun.Machine{
-		Sandbox: sandbox, Counters: support, CPUs: cpus, Environ: c.Environ, Now: time.Now, CoLocated: c.CoLocated,
+		Sandbox: sandbox, Counters: support, CPUs: cpus, Environ: c.Environ, PassEnv: c.PassEnv, Now: time.Now, CoLocated: c.CoLocated,
 		Disk: &jobrun.Disk{
 			Reserve: c.Reserve,
 			Space:   func() (diskspace.Space, error) { return diskspace.Of(dir) },

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -22,6 +23,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/jobrun"
 	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/metrics"
@@ -61,6 +63,7 @@ type collectorFlags struct {
 	machine                   machineFlags
 	cacheRoot, keepCaches     string
 	cacheSize                 string
+	passEnv                   []string
 	transport                 transportFlags
 
 	enrolled *enrolment // nil if not enrolled
@@ -120,6 +123,7 @@ directory.`,
 	f.machine.add(flags, ", unless invited")
 	flags.StringVar(&f.cacheRoot, "cache-root", "", "directory whose subdirectories, two levels deep, are reported as caches (default: the directory caches below the state directory, by project and suite)")
 	flags.StringVar(&f.keepCaches, "keep-caches", "30d", "how long cache directories of suites that no job uses are kept: days, or forever")
+	flags.StringSliceVar(&f.passEnv, "pass-env", passEnvDefault(), "variable of this collector's environment that suites may read when they prepare and build (pass_env), besides PATH, HOME, GO*, SSL_CERT_*, SSH_AUTH_SOCK and those of proxies; NAME* is all that begin so (repeatable; default: $BENCHLOOM_PASS_ENV, separated by commas)")
 	flags.StringVar(&f.cacheSize, "cache-size", "", "what suites may keep on this collector together, such as 10GiB, or none: beyond it, what is unused for longest is removed (default: half of --disk, and of --files)")
 	flags.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "exit with code 0 once no job is waiting")
 	return cmd
@@ -173,6 +177,11 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	return f.end(workers.Host{Slots: collectors, OnReady: f.isReady}.Run(ctx))
 }
 
+// passEnvDefault returns the variables that $BENCHLOOM_PASS_ENV releases: collectors of 'benchloom up' get it from there.
+func passEnvDefault() []string {
+	return strings.FieldsFunc(os.Getenv("BENCHLOOM_PASS_ENV"), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
 // stuckOf returns why a collector of this process takes no jobs any more.
 func stuckOf(collectors []workers.Collector) error {
 	for _, c := range collectors {
@@ -223,7 +232,7 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 	// Processes left by a killed predecessor would disturb every measurement:
 	// nothing starts before they are dead.
 	machine, err := workers.OpenMachine(ctx, workers.MachineConfig{
-		Sandbox: config, CoLocated: f.coLocated, Require: counters(f.require), Environ: os.Environ(), Log: log, Reserve: f.reserve(),
+		Sandbox: config, CoLocated: f.coLocated, Require: counters(f.require), Environ: os.Environ(), PassEnv: append(jobrun.DefaultPassEnv(), f.passEnv...), Log: log, Reserve: f.reserve(),
 	})
 	if _, lacking := errors.AsType[*measure.MissingCountersError](err); lacking {
 		return c, nil, fmt.Errorf("collector %s lacks counters that --require names: %w; make them available, use a machine that has them, or require fewer", f.name, err)

@@ -187,3 +187,37 @@ func TestAJobSeesTheCacheOfItsSuiteOnly(t *testing.T) {
 		{ReadOnly: []string{job.Subjects[0].Artifact}, Writable: []string{b.machine.CacheDir}}, {},
 	}, b.sandbox.shown)
 }
+
+// A suite is anybody's who may apply one: it reads what its operator has released, not what the collector was started with.
+func TestASuiteReadsOnlyVariablesThatItsOperatorReleased(t *testing.T) {
+	t.Parallel()
+	for name, allowed := range map[string]bool{
+		"PATH": true, "GOPROXY": true, "https_proxy": true, "SSL_CERT_FILE": true, "LICENSE_SERVER": true,
+		"AWS_SECRET_ACCESS_KEY": false, "LICENSE_SERVER_KEY": false, "go_token": false, "BENCHLOOM_TOKEN": false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			b.machine.Environ, b.machine.PassEnv = []string{name + "=secret"}, append(jobrun.DefaultPassEnv(), "LICENSE_SERVER")
+			err := b.run(t, b.job(t, shellSuite{
+				preparation: func(_ suite.Variant, p suite.Paths) (suite.Preparation, error) {
+					show := step(p, `echo "$`+name+`" >>"$JOURNAL"`)
+					show.Run[0], show.PassEnv = "/bin/sh", []string{name}
+					return suite.Preparation{Steps: []suite.Step{show}}, nil
+				},
+				recipe: func(_ bench.TestCase, p suite.Paths) (suite.Recipe, error) {
+					return suite.Recipe{Measure: sh(p, "true")}, nil
+				},
+			}, "gin/full"))
+			require.NoError(t, err)
+			if allowed {
+				require.Equal(t, []string{"secret"}, b.journal(t))
+				return
+			}
+			failure := b.sink.failure(t, "gin/full")
+			require.Equal(t, bench.FailPermanent, failure.Kind)
+			require.Contains(t, failure.Message, "pass_env names "+name)
+			require.NoFileExists(t, filepath.Join(b.suite, "journal"))
+		})
+	}
+}

@@ -44,6 +44,9 @@ type Machine struct {
 	// Environ is the collector's own environment, from which steps may ask for
 	// variables by name.
 	Environ []string
+	// PassEnv lists the variables that steps may ask for; "NAME*" stands for all that begin with NAME. Nil: all, as on the
+	// machine of the person who measures.
+	PassEnv []string
 	// MaxBlock limits the duration of a block as predicted by its first round; above it, test cases are delivered one by
 	// one. 0 means [DefaultMaxBlock].
 	MaxBlock time.Duration
@@ -97,27 +100,6 @@ func (m Machine) place(name string) string {
 // baseEnv returns the environment that a suite's own variables are added to.
 func (m Machine) baseEnv() []string {
 	return measure.BaseEnv(m.Sandbox.TempDir(), m.Sandbox.TempDir())
-}
-
-// ownSecrets lists the prefixes of variables that no benchmark ever sees.
-var ownSecrets = []string{"BENCHLOOM_", "TEMPORAL_", "DATABASE_", "PG"}
-
-// passed selects variables of the collector's own environment.
-func (m Machine) passed(names []string) ([]string, error) {
-	var env []string
-	for _, name := range names {
-		for _, prefix := range ownSecrets {
-			if strings.HasPrefix(strings.ToUpper(name), prefix) {
-				return nil, fmt.Errorf("pass_env names %s: variables that begin with %s are the collector's own and are never passed", name, prefix)
-			}
-		}
-		for _, entry := range m.Environ {
-			if key, _, ok := strings.Cut(entry, "="); ok && key == name {
-				env = append(env, entry)
-			}
-		}
-	}
-	return env, nil
 }
 
 // mergeEnv merges environments: the last value of a name wins. Names keep the order of their first appearance, so that equal

@@ -226,7 +226,7 @@ func (r *runner) steps(ctx context.Context, p places, of stepsOf, steps []suite.
 		}
 		passed, err := r.m.passed(step.PassEnv)
 		if err != nil {
-			return &Failure{Kind: bench.FailPermanent, Message: fmt.Sprintf("%s: the suite is wrong: %v", what, err)}, nil
+			return &Failure{Kind: bench.FailPermanent, Message: fmt.Sprintf("%s: %v", what, err)}, nil
 		}
 		dir := step.Dir
 		if dir == "" {

@@ -46,6 +46,7 @@ type harm struct {
 // benchmarkHarms are all attempts, those last that could disturb what follows.
 var benchmarkHarms = []harm{
 	{name: "tokens", what: "read tokens of the state directory"},
+	{name: "pass-env", what: "have a secret of the service passed to a step", says: []string{"--pass-env AWS_SECRET_ACCESS_KEY"}},
 	{name: "environments", what: "read the environments of other processes"},
 	{name: "command-lines", what: "read the command lines of other jobs"},
 	{name: "memory-of", what: "open the memory of other processes"},
@@ -115,7 +116,7 @@ var benchmarkHarms = []harm{
 const keeping = `env: {CACHE: "${cache}"}`
 
 // wantBenchmarkHarms counts them, so that none is lost.
-const wantBenchmarkHarms = 64
+const wantBenchmarkHarms = 65
 
 // Limits of the collectors under attack: small, so that what attacks them disturbs no other test.
 const (
@@ -312,6 +313,9 @@ func hostileSuite(artifacts string) string {
 		prepare := "[]"
 		if h.name == "link-for-a-step" {
 			prepare = fmt.Sprintf("[{%s}, {write: {file: out/planted, text: planted}}]", run)
+		}
+		if h.name == "pass-env" {
+			prepare = fmt.Sprintf("[{%s, pass_env: [AWS_SECRET_ACCESS_KEY]}]", run)
 		}
 		if h.network {
 			run += ", network: true"

@@ -55,10 +55,11 @@ var findings = []finding{
 	{"8e", "Answers showed environments of commands and passwords of addresses.", []string{"TestLongNoPlantedSecretIsShown", "api.TestNoAnswerLogOrWorkflowHoldsSecrets"}},
 	{"9a", "A command changed what other projects' suites keep on a collector, and so what they compile and measure.", []string{"TestLongAHostileBenchmark", "internal/measure.TestACommandChangesOnlyTheDirectoriesOfItsJob", "internal/jobrun.TestAJobSeesTheCacheOfItsSuiteOnly"}},
 	{"9b", "What suites keep counted to no limit: a benchmark filled the disk with it, others were blamed, and it stayed.", []string{"TestLongAHostileBenchmark", "internal/measure.TestFilesThatOutliveTheirJobCountToItsLimits", "internal/jobrun.TestACommandThatFillsItsCacheIsEndedLikeOthers", "activities/collection.TestACacheThatAJobHasFilledIsGoneBeforeTheNext"}},
+	{"9c", "A suite had any variable of its collector passed to its steps, secrets of the operator among them.", []string{"TestLongAHostileBenchmark", "internal/jobrun.TestASuiteReadsOnlyVariablesThatItsOperatorReleased"}},
 }
 
 // wantFindings counts them, so that none is lost.
-const wantFindings = 32
+const wantFindings = 33
 
 func TestEveryFindingHasATest(t *testing.T) {
 	t.Parallel()

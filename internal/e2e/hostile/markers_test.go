@@ -121,6 +121,7 @@ func newHunt(t *testing.T) *hunt {
 	p.Environ = []string{
 		"DATABASE_URL=" + database.String(),
 		"AWS_SECRET_ACCESS_KEY=" + h.plant(t, "operator's secret"),
+		"BENCHLOOM_PASS_ENV=HOSTILE_PASSED",
 		"HOSTILE_PASSED=" + h.plant(t, "value of pass_env"),
 		"TEMPORAL_API_KEY=" + h.plant(t, "key of Temporal"), "TEMPORAL_TLS=false",
 	}

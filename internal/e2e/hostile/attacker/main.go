@@ -65,6 +65,7 @@ type attack func(t Targets) (reached string, err error)
 var attacks = map[string]attack{
 	// What must not be read.
 	"tokens":         tokens,
+	"pass-env":       passedEnvironment,
 	"environments":   environments,
 	"command-lines":  commandLines,
 	"memory-of":      memoryOfOthers,

@@ -147,6 +147,16 @@ func tokens(t Targets) (string, error) {
 	)
 }
 
+// passedEnvironment looks for secrets among what it was given.
+func passedEnvironment(t Targets) (string, error) {
+	for _, variable := range os.Environ() {
+		if t.holdsSecret([]byte(variable)) {
+			return "a secret in its environment", nil
+		}
+	}
+	return "", errNothing
+}
+
 func environments(t Targets) (string, error) {
 	return t.ofOthers(func(dir string, _ int) (string, error) { return t.secretIn(filepath.Join(dir, "environ")) })
 }
