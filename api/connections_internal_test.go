@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/netutil"
 )
 
 // Connections that wait for a further request make room for new ones, the oldest first.
@@ -22,7 +23,7 @@ func TestKeptConnectionsShutNobodyOut(t *testing.T) {
 	ended := make(chan error, 1)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") })
 	go func() {
-		ended <- serve(ctx, listener, handler, slog.New(slog.DiscardHandler), nil, most, kept)
+		ended <- serve(ctx, netutil.LimitListener(listener, most), handler, slog.New(slog.DiscardHandler), nil, kept)
 	}()
 	t.Cleanup(func() {
 		stop()

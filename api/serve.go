@@ -89,11 +89,11 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 
 // ServeTLS is [Serve] for connections that are encrypted as configured; nil: they are not.
 func ServeTLS(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, config *tls.Config) error {
-	return serve(ctx, listener, handler, log, config, maxConnections, keptConnections)
+	return serve(ctx, netutil.LimitListener(listener, maxConnections), handler, log, config, keptConnections)
 }
 
-func serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, config *tls.Config, most, kept int) error {
-	listener = netutil.LimitListener(listener, most)
+// serve is [ServeTLS] with at most some connections that are kept without a call.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, config *tls.Config, kept int) error {
 	if config != nil {
 		listener = tls.NewListener(listener, config)
 	}

@@ -66,7 +66,9 @@ func TestAChartOfACutLineLooksTheSame(t *testing.T) {
 				return out.SVG() + fmt.Sprint(words[0].First, words[0].Last, words[0].Moved, words[0].Compare, words[0].Notes, words[0].Count())
 			}
 			all := drawn(points, history.Breaks(points, &changes), nil, 0)
-			require.True(t, all == drawn(cut.Points, cut.Breaks, cut.Gaps, len(points)), "another drawing")
+			if drawn(cut.Points, cut.Breaks, cut.Gaps, len(points)) != all { // too long to be printed
+				t.Error("the cut makes another drawing")
+			}
 		})
 	}
 }
