@@ -35,7 +35,7 @@ func newGuard(c *callers) *guard {
 	return &guard{callers: c, uiReader: secret(), uiAdmin: secret()}
 }
 
-// called is who calls, for the authorizer and for [taskTokens].
+// called names the caller, for the authorizer and for [taskTokens].
 type called struct {
 	caller
 	token string

@@ -116,14 +116,14 @@ func newTemporalServer(ip net.IP, ports ports, database *config.SQL, a *access, 
 		temporal.WithConfig(conf), temporal.ForServices(services), temporal.WithStaticHosts(hosts))...)
 }
 
-// access is what protects a server.
+// access protects a server.
 type access struct {
 	transport *transport
 	guard     *guard // nil: whoever has a certificate may do everything
 	tasks     taskTokens
 }
 
-// options are those of a server that is protected.
+// options returns the options of a protected server.
 func (a *access) options() []temporal.ServerOption {
 	if a.guard == nil {
 		return []temporal.ServerOption{

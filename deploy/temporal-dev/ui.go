@@ -31,7 +31,7 @@ type webUI struct {
 	server        *http.Server
 	listener      net.Listener
 	admin, reader http.Handler
-	// tokens are those of the guard; empty if the frontend asks for none.
+	// adminToken and readerToken come from the guard; empty if the frontend asks for none.
 	adminToken, readerToken string
 }
 
