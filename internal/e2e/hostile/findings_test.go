@@ -53,13 +53,15 @@ var findings = []finding{
 	{"8c", "A command that filled its folders stalled the stores, and readiness said nothing.", []string{"TestLongAHostileBenchmark", "internal/diskspace.TestTheReserveIsATwentiethOfTheFileSystem"}},
 	{"8d", "Foreign hosts were answered: DNS rebinding read everything.", []string{"TestLongAForeignPageInABrowser", "TestForeignCallsAreRefusedAtEveryPort", "TestClosedReadingInABrowser", "api.TestForeignPagesReachNoPath"}},
 	{"8e", "Answers showed environments of commands and passwords of addresses.", []string{"TestLongNoPlantedSecretIsShown", "api.TestNoAnswerLogOrWorkflowHoldsSecrets"}},
+	{"8f", "Whoever reached Temporal took tasks from collectors' queues and ended workflows.", []string{"TestLongAHostileBenchmark", "TestForeignCallsAreRefusedAtEveryPort", "deploy/temporal-dev.TestCallsNeedAToken", "deploy/temporal-dev.TestWebUIFollowsTheRoleOfItsVisitor"}},
 	{"9a", "A command changed what other projects' suites keep on a collector, and so what they compile and measure.", []string{"TestLongAHostileBenchmark", "internal/measure.TestACommandChangesOnlyTheDirectoriesOfItsJob", "internal/jobrun.TestAJobSeesTheCacheOfItsSuiteOnly"}},
 	{"9b", "What suites keep counted to no limit: a benchmark filled the disk with it, others were blamed, and it stayed.", []string{"TestLongAHostileBenchmark", "internal/measure.TestFilesThatOutliveTheirJobCountToItsLimits", "internal/jobrun.TestACommandThatFillsItsCacheIsEndedLikeOthers", "activities/collection.TestACacheThatAJobHasFilledIsGoneBeforeTheNext"}},
 	{"9c", "A suite had any variable of its collector passed to its steps, secrets of the operator among them.", []string{"TestLongAHostileBenchmark", "internal/jobrun.TestASuiteReadsOnlyVariablesThatItsOperatorReleased"}},
+	{"9d", "A token of one project ended the workflows of all.", []string{"TestAnAdminOfOneProjectEndsNoWorkflow", "deploy/temporal-dev.TestCallsNeedAToken", "api.TestTemporalsWebUIHasTheSignInOfTheAPI"}},
 }
 
 // wantFindings counts them, so that none is lost.
-const wantFindings = 33
+const wantFindings = 35
 
 func TestEveryFindingHasATest(t *testing.T) {
 	t.Parallel()
