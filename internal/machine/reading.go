@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/prometheus/procfs"
 )
 
 // Quantity is a part of a reading that a machine may lack.
@@ -39,32 +38,42 @@ type Config struct {
 	SharedCPUs bool
 	// Now is the clock. Its monotonic reading, if it has one, measures time.
 	Now func() time.Time
+	// KeepOpen is set for a reader that is read many times a second: its files stay open until Close.
+	KeepOpen bool
 }
 
 // Reader takes readings. Any number of goroutines may use it.
 type Reader struct {
 	config Config
 	cpus   []int
-	fs     procfs.FS
+	files  fileReader
 	// missing is set if there is no proc file system.
-	missing error
+	missing bool
 	begin   time.Time
+	// known remembers which devices are ones of hardware.
+	known sync.Map
 }
 
 // NewReader returns a reader. It never fails: what the machine lacks is missing
 // from the readings.
 func NewReader(c Config) *Reader {
-	r := &Reader{config: c, cpus: slices.Clone(c.CPUs), begin: c.Now()}
-	r.fs, r.missing = procfs.NewFS(filepath.Join(c.Root, "proc"))
-	if len(r.cpus) == 0 && r.missing == nil {
+	r := &Reader{config: c, cpus: slices.Clone(c.CPUs), begin: c.Now(), files: fileReader{keep: c.KeepOpen}}
+	_, err := os.Stat(r.path("proc"))
+	r.missing = err != nil
+	if len(r.cpus) == 0 && !r.missing {
 		r.cpus = r.allowed()
 	}
 	return r
 }
 
+func (r *Reader) path(name string) string { return filepath.Join(r.config.Root, name) }
+
+// Close closes the files that a reader keeps open.
+func (r *Reader) Close() error { return r.files.Close() }
+
 // allowed returns the CPUs that this process may use; nil if that is unknown.
 func (r *Reader) allowed() []int {
-	text, err := os.ReadFile(filepath.Join(r.config.Root, "proc/self/status"))
+	text, err := os.ReadFile(r.path("proc/self/status"))
 	if err != nil {
 		return nil
 	}
@@ -108,6 +117,9 @@ type Reading struct {
 	Self time.Duration
 	// CPUs holds the counters of the job's CPUs, in steps of a tick (10 ms).
 	CPUs map[int]CPUTimes
+	// All is the sum of the counters of the machine's CPUs, Count their number; 0 means that /proc/stat cannot be read.
+	All   CPUTimes
+	Count int
 	// Stalled is the time during which at least one task of the machine waited for
 	// a resource, by quantity of pressure.
 	Stalled map[Quantity]time.Duration
@@ -119,6 +131,8 @@ type Reading struct {
 	SwappedPages int64
 	// Switches counts context switches of the whole machine.
 	Switches int64
+	// Faults counts page faults of the whole machine, MajorFaults those of them that read from a disk; nil: unknown.
+	Faults, MajorFaults *int64
 	// Absent says why a quantity could not be read.
 	Absent map[Quantity]string
 }
@@ -146,9 +160,9 @@ func (r *Reader) Read() Reading {
 		Wall: now.Round(0), Uptime: now.Sub(r.begin), Self: selfTime(),
 		Stalled: map[Quantity]time.Duration{}, Absent: map[Quantity]string{},
 	}
-	if r.missing != nil {
+	if r.missing {
 		for _, q := range []Quantity{CPUTime, CPUPressure, MemoryPressure, IOPressure, Frequency, Throttling, Swapping} {
-			reading.Absent[q] = "this system has no /proc"
+			reading.Absent[q] = noProc
 		}
 		return reading
 	}
@@ -158,63 +172,52 @@ func (r *Reader) Read() Reading {
 	}
 	r.readFrequency(&reading)
 	r.readThrottling(&reading)
-	r.readSwapping(&reading)
+	r.readMemory(&reading)
 	return reading
 }
 
 func (r *Reader) readCPUs(reading *Reading) {
-	stat, err := r.fs.Stat()
+	text, err := r.files.text(r.path("proc/stat"))
+	var counts stat
+	if err == nil {
+		counts, err = parseStat(text, r.cpus)
+	}
 	if err != nil {
 		reading.Absent[CPUTime] = fmt.Sprintf("/proc/stat cannot be read: %v", err)
 		return
 	}
-	reading.Switches = int64(stat.ContextSwitches)
+	reading.Switches, reading.All, reading.Count = counts.switches, counts.all, counts.count
 	if r.config.SharedCPUs {
 		reading.Absent[CPUTime] = "other jobs share the CPUs on purpose"
 		return
 	}
-	times := make(map[int]CPUTimes, len(r.cpus))
-	for cpu, t := range stat.CPU {
-		if len(r.cpus) == 0 || slices.Contains(r.cpus, int(cpu)) {
-			times[int(cpu)] = CPUTimes{
-				Busy: seconds(t.User + t.Nice + t.System), Idle: seconds(t.Idle + t.Iowait), Interrupts: seconds(t.IRQ + t.SoftIRQ), Steal: seconds(t.Steal),
-			}
-		}
-	}
 	for _, cpu := range r.cpus {
-		if _, ok := times[cpu]; !ok {
+		if _, ok := counts.cpus[cpu]; !ok {
 			// Containers with lxcfs number their CPUs anew.
 			reading.Absent[CPUTime] = fmt.Sprintf("/proc/stat does not list CPU %d: it is offline, or the container hides it", cpu)
 			return
 		}
 	}
-	if len(times) == 0 {
+	if len(counts.cpus) == 0 {
 		reading.Absent[CPUTime] = "/proc/stat lists no CPU"
 		return
 	}
-	reading.CPUs = times
+	reading.CPUs = counts.cpus
 }
-
-// seconds converts seconds that were a whole number of ticks.
-func seconds(s float64) time.Duration {
-	return time.Duration(s*100+0.5) * tick
-}
-
-// tick is the unit of the counters of /proc/stat, USER_HZ, on all architectures
-// that Go supports.
-const tick = 10 * time.Millisecond
 
 func (r *Reader) readPressure(reading *Reading, q Quantity, resource string) {
-	psi, err := r.fs.PSIStatsForResource(resource)
-	switch {
-	case err != nil:
+	text, err := r.files.text(r.path("proc/pressure/" + resource))
+	if err != nil {
 		// Opening succeeds and reading fails where it is switched off (psi=0).
 		reading.Absent[q] = "the kernel has no pressure information: it is built without, or booted without psi=1"
-	case psi.Some == nil:
-		reading.Absent[q] = fmt.Sprintf("/proc/pressure/%s has no line \"some\"", resource)
-	default:
-		reading.Stalled[q] = time.Duration(psi.Some.Total) * time.Microsecond
+		return
 	}
+	stalled, ok := parseStalled(text)
+	if !ok {
+		reading.Absent[q] = fmt.Sprintf("/proc/pressure/%s has no line \"some\"", resource)
+		return
+	}
+	reading.Stalled[q] = stalled
 }
 
 // cpuFile reads a number from each of the job's CPUs.
@@ -225,11 +228,7 @@ func (r *Reader) cpuFiles(reading Reading, name string) []int64 {
 	}
 	var values []int64
 	for _, cpu := range cpus {
-		text, err := os.ReadFile(filepath.Join(r.config.Root, "sys/devices/system/cpu", fmt.Sprintf("cpu%d", cpu), name))
-		if err != nil {
-			continue
-		}
-		if v, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
+		if v, err := r.files.number(r.path("sys/devices/system/cpu/cpu" + strconv.Itoa(cpu) + "/" + name)); err == nil {
 			values = append(values, v)
 		}
 	}
@@ -256,23 +255,23 @@ func (r *Reader) readThrottling(reading *Reading) {
 	}
 }
 
-func (r *Reader) readSwapping(reading *Reading) {
-	text, err := os.ReadFile(filepath.Join(r.config.Root, "proc/vmstat"))
+func (r *Reader) readMemory(reading *Reading) {
+	counts, err := r.files.counters(r.path("proc/vmstat"), "pswpin", "pswpout", "pgfault", "pgmajfault")
 	if err != nil {
 		reading.Absent[Swapping] = fmt.Sprintf("/proc/vmstat cannot be read: %v", err)
 		return
 	}
-	found := false
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name != "pswpin" && name != "pswpout" {
-			continue
-		}
-		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-			reading.SwappedPages, found = reading.SwappedPages+n, true
-		}
+	if faults, ok := counts["pgfault"]; ok {
+		reading.Faults = &faults
 	}
-	if !found {
+	if major, ok := counts["pgmajfault"]; ok {
+		reading.MajorFaults = &major
+	}
+	in, ok1 := counts["pswpin"]
+	out, ok2 := counts["pswpout"]
+	if !ok1 || !ok2 {
 		reading.Absent[Swapping] = "/proc/vmstat does not count swapping: the kernel is built without swap"
+		return
 	}
+	reading.SwappedPages = in + out
 }
