@@ -1,0 +1,121 @@
+package profiler
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// batches gathers values until they are taken. It is bounded: what is too much is refused.
+type batches struct {
+	attempt, host string
+
+	mu sync.Mutex
+	// open has the values since the last take, history what each series had in total.
+	open    map[Series]*Batch
+	history map[Series]*extent
+	system  int // number of series in history that are no timings
+	absent  map[Series]string
+	closed  bool
+}
+
+type extent struct{ values, batches int }
+
+func newBatches(attempt, host string) *batches {
+	return &batches{attempt: attempt, host: host, open: map[Series]*Batch{}, history: map[Series]*extent{}, absent: map[Series]string{}}
+}
+
+// point is a value with its place in time.
+type point struct {
+	series Series
+	value  float64
+	at     time.Time
+	index  int
+}
+
+// add keeps a value and reports whether there was room for it. After close nothing is kept.
+func (b *batches) add(p point) bool {
+	if math.IsNaN(p.value) || math.IsInf(p.value, 0) {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	had, known := b.history[p.series]
+	if !known {
+		if !validName(p.series) {
+			return false
+		}
+		timings := len(b.history) - b.system
+		if p.series.Scope == ScopeTiming && timings >= MaxTimingSeries || p.series.Scope != ScopeTiming && b.system >= MaxSystemSeries {
+			return false
+		}
+		had = &extent{}
+		b.history[p.series] = had
+		if p.series.Scope != ScopeTiming {
+			b.system++
+		}
+	}
+	if had.values >= MaxValues {
+		return false
+	}
+	had.values++
+	batch, ok := b.open[p.series]
+	if !ok {
+		batch = &Batch{Series: p.series, Unit: p.series.Unit(), Attempt: b.attempt, Host: b.host, Sequence: had.batches}
+		had.batches++
+		b.open[p.series] = batch
+	}
+	batch.Values = append(batch.Values, p.value)
+	batch.Batches = append(batch.Batches, p.index)
+	batch.Times = append(batch.Times, p.at)
+	return true
+}
+
+// validName reports whether a series has a unit, and a name that can be shown.
+func validName(s Series) bool {
+	fits := func(text string) bool {
+		return len(text) <= MaxNameBytes && utf8.ValidString(text) && !slices.ContainsFunc([]rune(text), unicode.IsControl)
+	}
+	return s.Name != "" && s.Unit() != "" && fits(s.Name) && fits(s.Device)
+}
+
+// lack keeps the reason why a metric is absent.
+func (b *batches) lack(a Absence) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.absent[Series{Scope: a.Scope, Name: string(a.Metric)}] = a.Reason
+}
+
+// take returns what was gathered since the last time.
+func (b *batches) take() Upload {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.taken()
+}
+
+// close returns what is left, and refuses everything from then on.
+func (b *batches) close() Upload {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	return b.taken()
+}
+
+func (b *batches) taken() Upload {
+	var u Upload
+	for _, series := range slices.SortedFunc(maps.Keys(b.absent), Series.compare) {
+		u.Absent = append(u.Absent, Absence{Scope: series.Scope, Metric: Metric(series.Name), Reason: b.absent[series]})
+	}
+	for _, series := range slices.SortedFunc(maps.Keys(b.open), Series.compare) {
+		u.Batches = append(u.Batches, *b.open[series])
+	}
+	clear(b.open)
+	return u
+}
