@@ -39,7 +39,7 @@ type GroupReading struct {
 	MemoryBytes *int64
 	// Faults counts page faults so far, MajorFaults those of them that read from a disk.
 	Faults, MajorFaults *int64
-	// Disk is what was read from and written to block devices so far.
+	// Disk counts what was read from and written to block devices.
 	Disk   *DiskUse
 	Absent map[Quantity]string
 }

@@ -60,7 +60,7 @@ type Config struct {
 	Attempt, Host string
 	// Job are the collectors of the job's control group.
 	Job []Collector
-	// Machine are those of the whole machine. They collect while Lock is held, which agents on the same host share.
+	// Machine has the collectors of the whole machine. They collect while Lock is held, which agents on the same host share.
 	Machine []Collector
 	Lock    HostLock
 	// Sender takes uploads.
