@@ -229,7 +229,7 @@ func TestAHistoryOfFiveThousandEqualPointsIsShown(t *testing.T) {
 		}
 		require.Len(t, l.At, 5000)
 		for i, v := range l.Values {
-			require.Equal(t, 2.0, v, i) //nolint:testifylint // exactly
+			require.Equal(t, 2.0, v, i)
 		}
 	}
 }
