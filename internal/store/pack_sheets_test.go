@@ -41,8 +41,3 @@ func TestSheetsThatAreGivenArePacked(t *testing.T) {
 	sheets[1].Tag = "v3"
 	require.ErrorIs(t, r.PackSheets(t.Context(), project, sheets), store.ErrNotFound)
 }
-
-func TestTheSchemaHasADigest(t *testing.T) {
-	t.Parallel()
-	require.Len(t, store.SchemaDigest(), 64)
-}

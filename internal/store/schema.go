@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,22 +40,26 @@ func KnownSchema() int64 {
 	return version
 }
 
-// SchemaDigest identifies this program's schema by the content of its migrations: what was
-// made for another one may not suit it.
-func SchemaDigest() string {
+// SchemaDigests identifies schemas by the content of their migrations, one after the other:
+// first this program's, then each from which it goes on, down to that of the first
+// migration. What was made for another one may not suit this program.
+func SchemaDigests() []string {
 	sum := sha256.New()
 	names, err := fs.Glob(migrations, "migrations/*.sql")
+	var digests []string
 	for _, name := range names { // in the order of their numbers
 		var text []byte
 		if text, err = migrations.ReadFile(name); err != nil {
 			break
 		}
 		fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)
+		digests = append(digests, hex.EncodeToString(sum.Sum(nil)))
 	}
-	if err != nil {
+	if err != nil || len(digests) == 0 {
 		panic(fmt.Sprintf("store: the program cannot read its migrations: %v", err)) // they are embedded: cannot happen
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	slices.Reverse(digests)
+	return digests
 }
 
 // AwaitSchema returns when the database has this program's schema: an API migrates it, and

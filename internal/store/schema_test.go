@@ -2,9 +2,13 @@ package store_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -168,4 +172,23 @@ func TestARunningProcessEndsWithASchemaThatDoesNotSuitIt(t *testing.T) {
 	err := <-ended
 	require.ErrorIs(t, err, store.ErrSchemaTooNew)
 	require.ErrorContains(t, err, "run the newer program")
+}
+
+// Each migration has a schema of its own, the last one first.
+func TestSchemasHaveDigests(t *testing.T) {
+	t.Parallel()
+	digests := store.SchemaDigests()
+	files, err := filepath.Glob("migrations/*.sql")
+	require.NoError(t, err)
+	require.Len(t, digests, len(files))
+	seen := make(map[string]bool)
+	for _, d := range digests {
+		require.Len(t, d, 64)
+		require.False(t, seen[d])
+		seen[d] = true
+	}
+	first, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d\n%s", filepath.ToSlash(files[0]), len(first), first))
+	require.Equal(t, hex.EncodeToString(sum[:]), digests[len(digests)-1])
 }

@@ -51,9 +51,10 @@ const (
 var ErrNoRoom = errors.New("too little disk space")
 
 // Copy puts a copy of the Postgres that holds a year of a size into the state directory of
-// a stack that has none yet. The year is made first if none of this version is kept; then
-// those of others are removed. A year that was not completed is begun anew. The error wraps
-// [ErrNoRoom] if a file system has too little room.
+// a stack that has none yet. If the year was made before the newest migrations, the copy is
+// migrated, as the record of a service is. The year is made first if none is kept, or only
+// those of other versions; then they are removed. A year that was not completed is begun
+// anew. The error wraps [ErrNoRoom] if a file system has too little room.
 func (k Keep) Copy(ctx context.Context, size Size, state string) (_ Made, err error) {
 	if err := size.Check(); err != nil {
 		return Made{}, err
@@ -67,7 +68,10 @@ func (k Keep) Copy(ctx context.Context, size Size, state string) (_ Made, err er
 		return Made{}, fmt.Errorf("waiting for another that makes or copies a year in %s: %w", k.Dir, err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	dir := filepath.Join(k.Dir, size.key())
+	dir, current, err := k.kept(size)
+	if err != nil {
+		return Made{}, err
+	}
 	made, err := readMade(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		made, err = k.make(ctx, size, dir)
@@ -83,7 +87,31 @@ func (k Keep) Copy(ctx context.Context, size Size, state string) (_ Made, err er
 		return Made{}, fmt.Errorf("copying a year: %w", err)
 	}
 	k.Progress("a copy of the year took %s", time.Since(begun).Round(time.Second))
+	if !current {
+		begun = time.Now()
+		if err := serve(ctx, state, store.Migrate); err != nil {
+			return Made{}, fmt.Errorf("migrating a copy of the year: %w", err)
+		}
+		k.Progress("the copy was migrated in %s", time.Since(begun).Round(time.Second))
+	}
 	return made, nil
+}
+
+// kept finds a year of a size among those of this program's schema, which is the current
+// one, and those from which it goes on, the newest first. If there is none, it returns where
+// one of the current schema belongs.
+func (k Keep) kept(size Size) (dir string, current bool, err error) {
+	schemas := store.SchemaDigests()
+	for i, schema := range schemas {
+		dir := filepath.Join(k.Dir, size.key(schema))
+		switch _, err := os.Stat(filepath.Join(dir, madeFile)); {
+		case err == nil:
+			return dir, i == 0, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return "", false, fmt.Errorf("looking for a kept year: %w", err)
+		}
+	}
+	return filepath.Join(k.Dir, size.key(schemas[0])), true, nil
 }
 
 func readMade(dir string) (made Made, err error) {

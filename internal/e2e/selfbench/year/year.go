@@ -63,9 +63,9 @@ func (s Size) Check() error {
 	return nil
 }
 
-// key identifies what is generated.
-func (s Size) key() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %d %d %+v", generator, store.SchemaDigest(), packed.Version, packed.MaxPoints, s))
+// key identifies what is generated for a schema.
+func (s Size) key(schema string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %d %d %+v", generator, schema, packed.Version, packed.MaxPoints, s))
 	return hex.EncodeToString(sum[:8])
 }
 

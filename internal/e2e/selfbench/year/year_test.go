@@ -122,7 +122,8 @@ func TestAYearIsTheSameEachTime(t *testing.T) {
 	require.NotEqual(t, one.measure(7, 0), one.measure(7, 1))
 	larger := little
 	larger.Values++
-	require.NotEqual(t, little.key(), larger.key())
+	require.NotEqual(t, little.key("schema"), larger.key("schema"))
+	require.NotEqual(t, little.key("schema"), little.key("another"))
 
 	dates := make(map[time.Time]bool)
 	for n := range little.Artifacts {
