@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unicode"
@@ -80,17 +81,34 @@ func (b *batches) add(p point) bool {
 
 // validName reports whether a series has a unit, and a name that can be shown.
 func validName(s Series) bool {
-	fits := func(text string) bool {
-		return len(text) <= MaxNameBytes && utf8.ValidString(text) && !slices.ContainsFunc([]rune(text), unicode.IsControl)
+	return s.Name != "" && s.Unit() != "" && fits(s.Name, MaxNameBytes) && fits(s.Device, MaxNameBytes)
+}
+
+// fits reports whether a text can be shown, and is not longer than the bound.
+func fits(text string, most int) bool {
+	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// shown makes a text fit.
+func shown(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	for len(text) > most {
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
 	}
-	return s.Name != "" && s.Unit() != "" && fits(s.Name) && fits(s.Device)
+	return text
 }
 
 // lack keeps the reason why a metric is absent.
 func (b *batches) lack(a Absence) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.absent[Series{Scope: a.Scope, Name: string(a.Metric)}] = a.Reason
+	b.absent[Series{Scope: a.Scope, Name: string(a.Metric)}] = shown(a.Reason, MaxReasonBytes)
 }
 
 // take returns what was gathered since the last time.
@@ -109,7 +127,7 @@ func (b *batches) close() Upload {
 }
 
 func (b *batches) taken() Upload {
-	var u Upload
+	u := Upload{Attempt: b.attempt, Host: b.host}
 	for _, series := range slices.SortedFunc(maps.Keys(b.absent), Series.compare) {
 		u.Absent = append(u.Absent, Absence{Scope: series.Scope, Metric: Metric(series.Name), Reason: b.absent[series]})
 	}

@@ -24,6 +24,11 @@ const (
 	MaxTimingSeries = 32
 	// MaxNameBytes is the longest name of a phase or a device.
 	MaxNameBytes = 100
+	// MaxHostBytes is the longest name of a machine, MaxReasonBytes the longest reason why a metric is absent.
+	MaxHostBytes   = 255
+	MaxReasonBytes = 500
+	// MaxBatches is the largest number of batches of one series of an attempt: flushing is never more than twice as frequent as it should be.
+	MaxBatches = 2 * int(MaxActive/FlushInterval)
 	// EndWithin is the longest time that [Agent.End] takes, whatever hangs.
 	EndWithin = time.Second
 )

@@ -117,8 +117,13 @@ type Absence struct {
 
 // Upload holds a batch of each series that has values, to be sent at once.
 type Upload struct {
+	// Attempt and Host are those of each batch.
+	Attempt string    `json:"attempt"`
+	Host    string    `json:"host"`
 	Batches []Batch   `json:"batches"`
 	Absent  []Absence `json:"absent,omitempty"`
+	// Summary is in the last upload of an attempt; nil: others follow, or the attempt was cut off.
+	Summary *Summary `json:"summary,omitempty"`
 	// DroppedTotal counts the values that this attempt has measured and lost so far.
 	DroppedTotal int64 `json:"dropped_total"`
 }
