@@ -17,13 +17,15 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/report"
+	"github.com/benchloom/benchloom/internal/stats"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 // randomReleases has releases with random results: in two surroundings, with exact values,
-// with test cases that failed, and partly measured in turns with the release before.
+// with test cases that failed, and partly measured in turns with the release before. Every
+// second seed has stored verdicts as well.
 type randomReleases struct {
 	*bundle
 	t          *testing.T
@@ -56,6 +58,9 @@ func newRandomReleases(t *testing.T, seed uint64) *randomReleases {
 		w.inTurns(w.tags[i], tag)
 	}
 	for i, j := range w.jobs {
+		if i > 0 && seed%2 == 0 {
+			w.looked(i, j.request)
+		}
 		w.complete(i, j.request)
 	}
 	return w
@@ -134,6 +139,48 @@ func (w *randomReleases) inTurns(a, b string) {
 	require.NoError(w.t, err)
 }
 
+// looked stores random verdicts on a release and the one before: on most test cases, of each
+// kind, as the last look leaves them.
+func (w *randomReleases) looked(i int, r apiclient.Request) {
+	w.t.Helper()
+	where := registration("c1")
+	c := store.Comparison{Request: r.ID, Baseline: w.tags[i-1], Tag: w.tags[i], Mode: bench.VerifySuspects, RuleVersion: verdict.RuleVersion}
+	for _, tc := range w.cases {
+		row := store.ComparisonRow{
+			TestCase: tc, Metric: bench.WallTime, Surrounding: bench.Surrounding{SizeClass: where.SizeClass, HardwareID: where.HardwareID},
+			Against: c.Baseline, Delta: 0.01, SigmaWithin: 0.001, Tau: 0.001, Sees: 0.02,
+			Verdict: &verdict.Verdict{Kind: verdict.NoSuspicion, P: 1, Sees: 0.02},
+		}
+		switch w.random.IntN(6) {
+		case 0:
+			continue
+		case 1:
+		default:
+			row.Suspected, row.Measured, row.Score, row.Suspicion, row.SuspectedChange = true, true, 5, "far from the values before", 0.1
+			row.Verdict = w.found()
+			c.FamilySize++
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	require.NoError(w.t, w.store.BeginComparison(w.t.Context(), c))
+}
+
+// found returns a random verdict of a family.
+func (w *randomReleases) found() *verdict.Verdict {
+	change := one(w.random, 0.3, 0.02, -0.04) * (1 + w.random.Float64())
+	v := verdict.Verdict{
+		Kind: verdict.Changed, Change: change, Interval: &stats.Interval{Low: change - 0.005, High: change + 0.005, Confidence: 0.99},
+		Pairs: 20 + w.random.IntN(20), Sessions: 2, P: 0.0001, Level: 0.002, Sees: 0.02, Reason: "the whole interval is relevant",
+	}
+	switch w.random.IntN(3) {
+	case 0:
+		v.Kind, v.Change, v.P, v.Interval = verdict.NoDifference, 0.0001, 0.8, &stats.Interval{Low: -0.003, High: 0.003, Confidence: 0.99}
+	case 1:
+		v.Kind, v.P, v.Reason, v.Needs = verdict.Undecided, 0.1, "noise: the interval is wide", "more pairs"
+	}
+	return &v
+}
+
 // complete ends a request and keeps the summary of its comparison.
 func (w *randomReleases) complete(i int, r apiclient.Request) {
 	w.t.Helper()
@@ -206,7 +253,7 @@ func TestAllTellTheSameOfAComparison(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			w := newRandomReleases(t, seed)
-			seen, elsewhere, failed := make(map[verdict.Kind]int), 0, 0
+			seen, elsewhere, failed, suspected := make(map[verdict.Kind]int), 0, 0, 0
 			w.pairs(func(a, b string, compared apiclient.Comparison) {
 				query := apiclient.CompareQuery{Project: "go", A: a, B: b}
 				text, err := w.nobody.CompareText(t.Context(), query, apiclient.FormatText)
@@ -230,6 +277,9 @@ func TestAllTellTheSameOfAComparison(t *testing.T) {
 					}), "%s: %+v\n%s", r.Key, said, strings.Join(rows, "\n"))
 					if r.Verdict != nil {
 						seen[*r.Verdict]++
+					}
+					if r.Suspicion != "" {
+						suspected++
 					}
 					if r.Exact && r.Verdict != nil {
 						require.Contains(t, []verdict.Kind{verdict.Changed, verdict.NoDifference}, *r.Verdict, "exact values leave no doubt")
@@ -262,6 +312,7 @@ func TestAllTellTheSameOfAComparison(t *testing.T) {
 				require.NotZero(t, seen[kind], "%s: %v", kind, seen)
 			}
 			require.NotZero(t, elsewhere+failed, "something could not be compared")
+			require.Equal(t, seed%2 == 0, suspected > 0, "verdicts of looks are told")
 			// One goes from each to its neighbours.
 			links := w.page(t, "", compareGo+"?a=1.21.0&b=1.22.0").links()
 			require.Subset(t, links, []string{compareGo + "?a=1.20.0&b=1.21.0", compareGo + "?a=1.22.0&b=1.23.0"})

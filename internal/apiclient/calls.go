@@ -235,7 +235,7 @@ func (q CompareQuery) values(format string) url.Values {
 // Compare compares two artifacts. The answer lacks single values, so it cannot be
 // written as a table; for that, see [Client.CompareText].
 func (c *Client) Compare(ctx context.Context, q CompareQuery) (Comparison, error) {
-	return get[Comparison](ctx, c, v1("compare"), q.values(""))
+	return read[Comparison](ctx, c, v1("compare"), q.values(""))
 }
 
 // ComparedValues lists the single values behind a row of a comparison, in the order of
@@ -243,7 +243,7 @@ func (c *Client) Compare(ctx context.Context, q CompareQuery) (Comparison, error
 func (c *Client) ComparedValues(ctx context.Context, project, a, b, row string) (ComparedValues, error) {
 	query := url.Values{"project": {project}, "b": {b}, "row": {row}}
 	set(query, "a", a)
-	return get[ComparedValues](ctx, c, v1("compare", "values"), query)
+	return read[ComparedValues](ctx, c, v1("compare", "values"), query)
 }
 
 // MaxEarlierRows bounds the rows of one call of [Client.EarlierValues].
@@ -252,7 +252,7 @@ const MaxEarlierRows = 200
 // EarlierValues reads the medians of rows of a comparison on the artifacts before B, at most
 // thirty.
 func (c *Client) EarlierValues(ctx context.Context, project, b string, rows []string) (EarlierValues, error) {
-	return get[EarlierValues](ctx, c, v1("compare", "earlier"), url.Values{"project": {project}, "b": {b}, "row": rows})
+	return read[EarlierValues](ctx, c, v1("compare", "earlier"), url.Values{"project": {project}, "b": {b}, "row": rows})
 }
 
 // Formats of [Client.CompareText].
@@ -264,7 +264,7 @@ const (
 // CompareText compares two artifacts and returns the comparison as text in one of the
 // formats.
 func (c *Client) CompareText(ctx context.Context, q CompareQuery, format string) (string, error) {
-	_, text, err := c.do(ctx, call{method: http.MethodGet, path: v1("compare"), query: q.values(format)})
+	_, text, err := c.do(ctx, call{method: http.MethodGet, path: v1("compare"), query: q.values(format), timeout: readTimeout})
 	return string(text), err
 }
 

@@ -24,6 +24,9 @@ type Client struct {
 const (
 	callTimeout     = 30 * time.Second
 	transferTimeout = 3 * time.Minute
+	// readTimeout bounds the reading of results: ten thousand benchmarks take seconds, and
+	// several times as long where other programs use the machine.
+	readTimeout = 2 * time.Minute
 )
 
 // maxAnswer bounds an answer, in bytes.
@@ -154,6 +157,12 @@ func (c *Client) send(bounded, caller context.Context, call call) (*http.Respons
 // get reads JSON.
 func get[T any](ctx context.Context, c *Client, path string, query url.Values) (out T, err error) {
 	_, _, err = c.do(ctx, call{method: http.MethodGet, path: path, query: query, out: &out})
+	return out, err
+}
+
+// read is get for results.
+func read[T any](ctx context.Context, c *Client, path string, query url.Values) (out T, err error) {
+	_, _, err = c.do(ctx, call{method: http.MethodGet, path: path, query: query, out: &out, timeout: readTimeout})
 	return out, err
 }
 

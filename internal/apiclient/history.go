@@ -164,5 +164,5 @@ func (q HistoryQuery) Values() url.Values {
 
 // History reads a part of a project's history.
 func (c *Client) History(ctx context.Context, project string, q HistoryQuery) (History, error) {
-	return get[History](ctx, c, v1("projects", project, "history"), q.Values())
+	return read[History](ctx, c, v1("projects", project, "history"), q.Values())
 }
