@@ -59,7 +59,7 @@ func newRandomReleases(t *testing.T, seed uint64) *randomReleases {
 	}
 	for i, j := range w.jobs {
 		if i > 0 && seed%2 == 0 {
-			w.looked(i, j.request)
+			w.looks(i, j.request)
 		}
 		w.complete(i, j.request)
 	}
@@ -139,9 +139,12 @@ func (w *randomReleases) inTurns(a, b string) {
 	require.NoError(w.t, err)
 }
 
-// looked stores random verdicts on a release and the one before: on most test cases, of each
+// looked is the suspicion of each row of which a look is stored.
+const looked = "far from the values before"
+
+// looks stores random verdicts on a release and the one before: on most test cases, of each
 // kind, as the last look leaves them.
-func (w *randomReleases) looked(i int, r apiclient.Request) {
+func (w *randomReleases) looks(i int, r apiclient.Request) {
 	w.t.Helper()
 	where := registration("c1")
 	c := store.Comparison{Request: r.ID, Baseline: w.tags[i-1], Tag: w.tags[i], Mode: bench.VerifySuspects, RuleVersion: verdict.RuleVersion}
@@ -156,7 +159,7 @@ func (w *randomReleases) looked(i int, r apiclient.Request) {
 			continue
 		case 1:
 		default:
-			row.Suspected, row.Measured, row.Score, row.Suspicion, row.SuspectedChange = true, true, 5, "far from the values before", 0.1
+			row.Suspected, row.Measured, row.Score, row.Suspicion, row.SuspectedChange = true, true, 5, looked, 0.1
 			row.Verdict = w.found()
 			c.FamilySize++
 		}
@@ -278,7 +281,7 @@ func TestAllTellTheSameOfAComparison(t *testing.T) {
 					if r.Verdict != nil {
 						seen[*r.Verdict]++
 					}
-					if r.Suspicion != "" {
+					if r.Suspicion == looked {
 						suspected++
 					}
 					if r.Exact && r.Verdict != nil {
