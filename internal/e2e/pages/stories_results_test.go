@@ -145,6 +145,22 @@ func aComparisonFollowsNewResults(t *testing.T, s scene, b *tab) {
 	require.Contains(t, b.text("#since"), "of route")
 	b.follow(`#since > p:last-child a`)
 	require.Empty(t, b.text("#since"))
+
+	// Whoever doubts the verdict has both sides measured in turns, from the row.
+	b.visit(opened)
+	require.NotContains(t, b.text("#row"), "Change in turns")
+	b.unfold("#act-turns")
+	require.Regexp(t, `takes \d+ to \d+ pairs of iterations, in \d+ looks at most; about .+ of machine time`, b.text("#act-turns"))
+	b.enter("#reason-turns", "to be sure")
+	b.follow("#act-turns button")
+	require.Contains(t, b.text("#audit"), "to be sure")
+	turns := strings.TrimPrefix(b.where(), "/requests/")
+	b.back()
+	require.Equal(t, opened, b.where())
+	require.Equal(t, bench.Success, s.ended(t, bench.RequestID(turns)))
+	b.awaitText("#row", "Change in turns")
+	require.Contains(t, b.text("#row .sentence"), "no difference")
+	require.Contains(t, b.text("#row tbody"), "in turns")
 }
 
 // In a history one finds a chart, reads its points, zooms by an address, and pins a point to
