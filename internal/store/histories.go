@@ -91,6 +91,32 @@ type gathering struct {
 	next int
 }
 
+// partsOf selects the parts of histories that have points of artifacts from $2 to $3. For
+// each surrounding of a series the index leads to the part in which the first of them lies;
+// older parts are not looked at.
+const partsOf = `
+	with recursive history as (
+		select w.series_id, s.* from unnest($1::bigint[]) as w (series_id) cross join lateral (
+			select s.size_class, s.hardware_id, s.co_located from strip s where s.series_id = w.series_id
+			order by s.size_class, s.hardware_id, s.co_located limit 1) s
+		union all
+		select h.series_id, s.* from history h cross join lateral (
+			select s.size_class, s.hardware_id, s.co_located from strip s
+			where s.series_id = h.series_id and (s.size_class, s.hardware_id, s.co_located) > (h.size_class, h.hardware_id, h.co_located)
+			order by s.size_class, s.hardware_id, s.co_located limit 1) s
+	)
+	select h.series_id, h.size_class, h.hardware_id, h.co_located, p.packed
+	from history h cross join lateral (
+		select s.first_artifact, s.packed from strip s
+		where (s.series_id, s.size_class, s.hardware_id, s.co_located) = (h.series_id, h.size_class, h.hardware_id, h.co_located)
+			and s.first_artifact >= coalesce((
+				select max(b.first_artifact) from strip b
+				where (b.series_id, b.size_class, b.hardware_id, b.co_located) = (h.series_id, h.size_class, h.hardware_id, h.co_located)
+					and b.first_artifact <= $2), $2)
+			and s.first_artifact <= $3 and s.last_artifact >= $2
+		offset 0
+	) p order by h.series_id, h.size_class, h.hardware_id, h.co_located, p.first_artifact`
+
 // parts reads the parts in which the artifacts may lie, of series by ascending ID.
 func (g *gathering) parts(ctx context.Context, tx pgx.Tx, series []int64) error {
 	if len(g.artifacts) == 0 {
@@ -99,10 +125,7 @@ func (g *gathering) parts(ctx context.Context, tx pgx.Tx, series []int64) error 
 	n := len(g.artifacts)
 	var batch pgx.Batch
 	for some := range slices.Chunk(series, max(1, partsAtOnce/(n/packed.MaxPoints+2))) {
-		batch.Queue(`
-			select series_id, size_class, hardware_id, co_located, packed from strip
-			where series_id = any($1) and last_artifact >= $2 and first_artifact <= $3
-			order by series_id, size_class, hardware_id, co_located, first_artifact`, some, g.artifacts[0], g.artifacts[n-1]).Query(g.read)
+		batch.Queue(partsOf, some, g.artifacts[0], g.artifacts[n-1]).Query(g.read)
 	}
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return err

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -108,17 +109,30 @@ type HistoryFailure struct {
 // HistoryFailures lists the test cases, of those named, that failed on artifacts and have no
 // result: at most most, those of the newest artifacts, and how many are left out.
 func (s *Store) HistoryFailures(ctx context.Context, artifacts, testCases []int64, most int) (list []HistoryFailure, left int, err error) {
+	if len(artifacts) == 0 {
+		return nil, 0, nil
+	}
+	// Failed jobs are few, and each has few of the test cases: they come first.
 	list, left, err = bounded[HistoryFailure](ctx, s.reports, `
 		select distinct on (t.artifact_id, t.test_case_id) t.artifact_id, t.test_case_id, coalesce(
 			(select e.message from job_run n join error e on e.run_id = n.id
 			where n.job_id = j.id and e.test_case_id = t.test_case_id order by n.number desc limit 1), j.message) as reason
-		from job_test_case_state t join job_queue j on j.id = t.job_id
-		where t.artifact_id = any(@artifacts::bigint[]) and t.test_case_id = any(@cases::bigint[]) and not t.done and j.status = 'failure'
-			and (j.artifact_id = t.artifact_id or j.versus_artifact_id = t.artifact_id)
+		from (
+			select id, artifact_id from job_queue where status = 'failure' and artifact_id between @first and @last
+			union all
+			select id, versus_artifact_id from job_queue where status = 'failure' and versus_artifact_id between @first and @last
+			offset 0
+		) f cross join lateral (
+			select jt.job_id, jt.artifact_id, jt.test_case_id from job_test_case jt
+			where jt.job_id = f.id and jt.artifact_id = f.artifact_id and jt.test_case_id = any(@cases::bigint[])
+				and not exists (select from test_result r where r.artifact_id = jt.artifact_id and r.test_case_id = jt.test_case_id and `+countingResult+`)
+			offset 0
+		) failed join job_queue j on j.id = f.id
+		join job_test_case_state t on (t.job_id, t.artifact_id, t.test_case_id) = (failed.job_id, failed.artifact_id, failed.test_case_id)
+		where f.artifact_id = any(@artifacts::bigint[]) and not t.done
 			and not exists (select from request_job rj where rj.job_id = j.id and rj.dropped)
-			and not exists (select from test_result r where r.artifact_id = t.artifact_id and r.test_case_id = t.test_case_id and `+countingResult+`)
 		order by t.artifact_id, t.test_case_id, j.completed_at desc, j.id desc`, `artifact_id desc, test_case_id`, most,
-		pgx.NamedArgs{"artifacts": artifacts, "cases": testCases})
+		pgx.NamedArgs{"artifacts": artifacts, "cases": testCases, "first": slices.Min(artifacts), "last": slices.Max(artifacts)})
 	return list, left, wrap("listing the failures of a history", err)
 }
 
@@ -150,10 +164,10 @@ type HistoryChange struct {
 // artifacts, and how many are left out. Canaries tell of collectors and not of artifacts.
 func (s *Store) HistoryChanges(ctx context.Context, artifacts []int64, metric bench.Metric, most int) (list []HistoryChange, left int, err error) {
 	list, left, err = bounded[HistoryChange](ctx, s.reports, `
-		select distinct on (c.artifact_id, v.test_case_id, v.metric) c.artifact_id, v.test_case_id, v.metric, g.tag as against, v.change
+		select distinct on (c.artifact_id, v.test_case_id, v.metric) c.artifact_id, v.test_case_id, v.metric, v.change,
+			(select g.tag from artifact g where g.id = coalesce(v.against_id, c.baseline_id)) as against
 		from comparison c join comparison_verdict v on v.comparison_id = c.id and v.verdict = 'changed'
 			and lower(@metric) in (lower(v.metric), lower(substr(v.metric, strpos(v.metric, ' ') + 1)))
-		join artifact g on g.id = coalesce(v.against_id, c.baseline_id)
 		where c.artifact_id = any(@artifacts::bigint[]) and c.superseded_at is null and not exists (select from canary k where k.request_id = c.request_id)
 		order by c.artifact_id, v.test_case_id, v.metric, c.id desc`, `artifact_id desc, test_case_id, metric`, most,
 		pgx.NamedArgs{"artifacts": artifacts, "metric": string(metric)})
