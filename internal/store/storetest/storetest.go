@@ -42,13 +42,17 @@ func New(t testing.TB) *store.Store {
 // Open opens the record at a URL from [URL] until the test ends.
 func Open(t testing.TB, url string) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), url)
+	s, err := store.Open(t.Context(), url+onePlan)
 	if err != nil {
 		t.Fatalf("opening the test's record: %v", err)
 	}
 	t.Cleanup(s.Close)
 	return s
 }
+
+// onePlan makes one plan of a statement for all its parameters. Most statements run once or
+// twice in a session of a test, and five plans for given parameters would come first.
+const onePlan = "&plan_cache_mode=force_generic_plan"
 
 // URL returns the URL of an empty, migrated database for the test.
 func URL(t testing.TB) string {
