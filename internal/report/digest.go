@@ -6,9 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // Layout of a digest: a version, [wholeBytes] of a hash of all rows, and [digestTables] tables of checksums. A row counts in
@@ -38,45 +38,54 @@ type digested struct {
 	places  [digestTables]int
 }
 
-func digestOf(r Row, checksums int) digested {
-	var d digested
-	id := sha256.Sum256([]byte(r.ID()))
+// digestOf uses the memory of text for what it sums up.
+func digestOf(r *Row, checksums int, text []byte) (d digested, used []byte) {
+	text = appendRowID(text[:0], &r.Key)
+	id := sha256.Sum256(text)
 	for i := range d.places {
 		d.places[i] = int(binary.BigEndian.Uint32(id[4*i:]) % uint32(checksums)) //nolint:gosec // at most [mostChecksums]
 	}
-	content := bytes.NewBuffer(id[:])
-	verdict := "explains"
+	text = append(text[:0], id[:]...)
 	if r.Verdict != nil {
-		verdict = r.Verdict.String()
+		text = append(text, r.Verdict.String()...)
+	} else {
+		text = append(text, "explains"...)
 	}
-	fmt.Fprintf(content, "%s %s %t", verdict, r.Direction, r.Provisional)
-	numbers := []float64{float64(r.A.N), r.A.Value, float64(r.B.N), r.B.Value}
+	text = append(append(text, ' '), r.Direction...)
+	text = strconv.AppendBool(append(text, ' '), r.Provisional)
+	for _, n := range [...]float64{float64(r.A.N), r.A.Value, float64(r.B.N), r.B.Value} {
+		text = binary.BigEndian.AppendUint64(text, math.Float64bits(n))
+	}
 	if t := r.Turns; t != nil {
-		numbers = append(numbers, float64(t.Pairs), float64(t.Sessions), t.Change)
+		for _, n := range [...]float64{float64(t.Pairs), float64(t.Sessions), t.Change} {
+			text = binary.BigEndian.AppendUint64(text, math.Float64bits(n))
+		}
 	}
-	for _, n := range numbers {
-		_ = binary.Write(content, binary.BigEndian, math.Float64bits(n)) // a buffer takes everything
-	}
-	d.content = sha256.Sum256(content.Bytes())
-	return d
+	d.content = sha256.Sum256(text)
+	return d, text
 }
 
 func summed(rows []Row, checksums int) (whole [wholeBytes]byte, t tables, of []digested) {
 	for i := range t {
 		t[i] = make([]uint16, checksums)
 	}
-	var all [][]byte
-	for _, r := range rows {
-		d := digestOf(r, checksums)
-		of = append(of, d)
-		all = append(all, d.content[:])
+	of = make([]digested, len(rows))
+	all := make([]*digested, len(rows))
+	var text []byte
+	for k := range rows {
+		d := &of[k]
+		*d, text = digestOf(&rows[k], checksums, text)
+		all[k] = d
 		for i, place := range d.places {
 			t[i][place] ^= binary.BigEndian.Uint16(d.content[2*i:]) & 0xfff
 		}
 	}
-	slices.SortFunc(all, bytes.Compare)
-	sum := sha256.Sum256(bytes.Join(all, nil))
-	copy(whole[:], sum[:])
+	slices.SortFunc(all, func(x, y *digested) int { return bytes.Compare(x.content[:], y.content[:]) })
+	sum := sha256.New()
+	for _, d := range all {
+		sum.Write(d.content[:])
+	}
+	copy(whole[:], sum.Sum(nil))
 	return whole, t, of
 }
 

@@ -41,12 +41,12 @@ const (
 // The error is for series that contradict each other ([stats.ErrInconsistent]).
 func New(series []Series, standing Standing) (Report, error) {
 	options := stats.DefaultOptions()
-	plain := make([]stats.Series, len(series))
-	byKey := make(map[stats.Key]Series, len(series))
-	for i, s := range series {
-		plain[i], byKey[s.Key] = s.Series, s
+	ordered := inOrder(series)
+	plain := make([]*stats.Series, len(ordered))
+	for i, s := range ordered {
+		plain[i] = &s.Series
 	}
-	comparison, err := stats.Compare(plain, options)
+	described, err := stats.Differences(plain, options)
 	if err != nil {
 		return Report{}, err
 	}
@@ -58,14 +58,26 @@ func New(series []Series, standing Standing) (Report, error) {
 		Rule: cmp.Or(standing.Rule, verdict.RuleVersion), Family: cmp.Or(standing.Family, j.size), Provisional: standing.Provisional,
 		Looks: standing.Looks, OwnSeconds: standing.OwnSeconds, SpentSeconds: standing.SpentSeconds, BudgetSeconds: standing.BudgetSeconds,
 	}
-	for _, described := range comparison.Results {
-		out.Rows = append(out.Rows, j.row(byKey[described.Key], described))
+	if len(ordered) > 0 {
+		out.Rows = make([]Row, len(ordered))
 	}
-	slices.SortFunc(out.Rows, func(x, y Row) int { return x.Key.Compare(y.Key) })
+	for i, s := range ordered {
+		out.Rows[i] = j.row(s, &described[i])
+	}
 	if standing.Hint != "" && slices.ContainsFunc(out.Rows, func(r Row) bool { return r.Is(verdict.Undecided) && r.Turns == nil && !r.Provisional }) {
 		out.Hint = standing.Hint
 	}
 	return out, nil
+}
+
+// inOrder returns series by their keys, as most are given.
+func inOrder(series []Series) []*Series {
+	out := make([]*Series, len(series))
+	for i := range series {
+		out[i] = &series[i]
+	}
+	slices.SortFunc(out, func(x, y *Series) int { return x.Key.Compare(y.Key) })
+	return out
 }
 
 // judge gives the verdicts of one comparison.
@@ -79,10 +91,10 @@ type judge struct {
 	refused string
 }
 
-func newJudge(series []Series, options stats.Options) (judge, error) {
-	j := judge{options: options}
-	for _, s := range series {
-		if s.Deciding && s.Stored == nil && !s.exact() && len(s.Evidence.Sessions) > 0 {
+func newJudge(series []Series, options stats.Options) (*judge, error) {
+	j := &judge{options: options}
+	for i := range series {
+		if s := &series[i]; s.Deciding && s.Stored == nil && len(s.Evidence.Sessions) > 0 && !s.exact() {
 			j.size++
 		}
 	}
@@ -97,7 +109,7 @@ func newJudge(series []Series, options stats.Options) (judge, error) {
 }
 
 // exact reports whether any change of the series counts: its metric has no noise, and none was seen.
-func (s Series) exact() bool {
+func (s *Series) exact() bool {
 	steady := func(values []float64) bool { return len(values) == 0 || slices.Min(values) == slices.Max(values) }
 	if !s.Exact && !s.Evidence.Exact || !steady(s.A) || !steady(s.B) {
 		return false
@@ -107,7 +119,7 @@ func (s Series) exact() bool {
 }
 
 // inTurns returns the values measured in turns.
-func (s Series) inTurns() (a, b []float64) {
+func (s *Series) inTurns() (a, b []float64) {
 	for _, session := range s.Evidence.Sessions {
 		for _, p := range session {
 			a, b = append(a, p.A), append(b, p.B)
@@ -116,7 +128,7 @@ func (s Series) inTurns() (a, b []float64) {
 	return a, b
 }
 
-func (j judge) row(s Series, described stats.Result) Row {
+func (j *judge) row(s *Series, described *stats.Difference) Row {
 	r := Row{
 		Key: s.Key, Unit: s.Unit, Better: s.Better, Exact: s.Exact || s.Evidence.Exact, Precise: s.Precise, Category: s.Category, Deciding: s.Deciding,
 		Delta: s.Evidence.Delta, A: described.A, B: described.B, Change: described.Change, MedianChange: described.MedianChange,
@@ -133,7 +145,7 @@ func (j judge) row(s Series, described stats.Result) Row {
 	case s.Stored != nil:
 		r.adopt(*s.Stored)
 		if r.Sees == 0 && r.Is(verdict.NoSuspicion) {
-			r.Sees = stats.SignOf(described, j.options, r.Delta).Sees
+			r.Sees = stats.SignOf(described.A, described.B, j.options, r.Delta).Sees
 		}
 	case s.exact():
 		j.judgeExact(&r, s)
@@ -151,7 +163,7 @@ func (j judge) row(s Series, described stats.Result) Row {
 }
 
 // describeTurns fills in what the pairs say. Change and interval do not depend on the family.
-func (j judge) describeTurns(r *Row, s Series) {
+func (j *judge) describeTurns(r *Row, s *Series) {
 	a, b := s.inTurns()
 	estimate := j.one.Judge(s.Evidence)
 	r.InTurns = true
@@ -169,7 +181,7 @@ func (j judge) describeTurns(r *Row, s Series) {
 }
 
 // judgeExact gives the verdict on values without noise, for which one of each side is enough.
-func (j judge) judgeExact(r *Row, s Series) {
+func (j *judge) judgeExact(r *Row, s *Series) {
 	a, b := s.inTurns()
 	a, b = slices.Concat(s.A, a), slices.Concat(s.B, b)
 	if len(a) == 0 || len(b) == 0 || !r.A.Known() || !r.B.Known() {
@@ -226,8 +238,8 @@ func (r *Row) conclude(k verdict.Kind, change float64) {
 }
 
 // suspect says what stored results alone show. They never show a difference, nor that there is none.
-func (j judge) suspect(r *Row, described stats.Result) {
-	sign := stats.SignOf(described, j.options, r.Delta)
+func (j *judge) suspect(r *Row, described *stats.Difference) {
+	sign := stats.SignOf(described.A, described.B, j.options, r.Delta)
 	r.Sees = sign.Sees
 	switch {
 	case sign.Blind != "":

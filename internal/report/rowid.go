@@ -17,16 +17,17 @@ import (
 func (r Row) ID() string { return RowID(r.Key) }
 
 // RowID returns the ID of a series' row, see [Row.ID].
-func RowID(k stats.Key) string {
-	parts := []string{k.Benchmark, k.Profile, k.Scenario, k.Backend, k.Target}
+func RowID(k stats.Key) string { return string(appendRowID(nil, &k)) }
+
+// appendRowID appends the ID of a series' row.
+func appendRowID(b []byte, k *stats.Key) []byte {
+	for _, part := range [...]string{k.Benchmark, k.Profile, k.Scenario, k.Backend, k.Target} {
+		b = append(append(b, url.PathEscape(part)...), '/')
+	}
 	if k.Line != "" {
-		parts = append(parts, k.Line)
+		b = append(append(b, url.PathEscape(k.Line)...), '/')
 	}
-	parts = append(parts, k.Metric)
-	for i, p := range parts {
-		parts[i] = url.PathEscape(p)
-	}
-	return strings.Join(parts, "/")
+	return append(b, url.PathEscape(k.Metric)...)
 }
 
 // ParseRowID reads what [RowID] wrote. The error says what an ID looks like.

@@ -15,7 +15,11 @@ func Compare(series []Series, options Options) (Comparison, error) {
 	if err := options.validate(); err != nil {
 		return Comparison{}, fmt.Errorf("comparing: %w", err)
 	}
-	if err := validateSeries(series); err != nil {
+	all := make([]*Series, len(series))
+	for i := range series {
+		all[i] = &series[i]
+	}
+	if err := validateSeries(all); err != nil {
 		return Comparison{}, fmt.Errorf("comparing: %w", err)
 	}
 	c := Comparison{Results: make([]Result, len(series)), Options: options}
@@ -34,36 +38,25 @@ func Compare(series []Series, options Options) (Comparison, error) {
 
 // measureDifference fills in everything that depends on the series alone; the decision needs the whole comparison.
 func measureDifference(s Series, options Options, ranks *rankTest) Result {
+	d := difference(&s, options.Alpha, ranks)
 	r := Result{
 		Key: s.Key, Unit: s.Unit, Better: s.Better, Exact: s.Exact, Precise: s.Precise, Category: s.Category, InTurns: s.InTurns,
-		A: describe(s.A, s.Aggregation), B: describe(s.B, s.Aggregation),
+		A: d.A, B: d.B, Change: d.Change, MedianChange: d.MedianChange, Shift: d.Shift, Interval: d.Interval, NoInterval: d.NoInterval,
 		Threshold: HistoryThreshold(s.History, cmp.Or(s.Threshold, options.Threshold)),
-		Basis:     ByNothing, P: 1, AdjustedP: 1,
+		Basis:     ByNothing, P: 1, AdjustedP: 1, Warnings: d.Warnings,
 	}
-	if s.EnvironmentsDiffer {
-		r.Warnings = append(r.Warnings, "the sides were measured in different environments")
-	}
-	if missing := missingValues(r.A, r.B); missing != "" {
-		r.Why = missing
-		undefined := Change{Undefined: missing}
-		r.Change, r.MedianChange, r.Shift, r.NoInterval = undefined, undefined, undefined, missing
+	if r.Why = missingValues(r.A, r.B); r.Why != "" {
 		return r
 	}
-	r.Change = relativeChange(r.A.Value, r.B.Value)
-	r.MedianChange = relativeChange(r.A.Median, r.B.Median)
 	if r.Change.Defined() {
 		r.Factor = factorOf(r.Change.Value, r.Threshold.Value)
 	}
-	r.Warnings = append(r.Warnings, sideWarnings(r, "A", r.A)...)
-	r.Warnings = append(r.Warnings, sideWarnings(r, "B", r.B)...)
-
-	if s.Exact && r.A.Min == r.A.Max && r.B.Min == r.B.Max {
-		r.Basis, r.Shift, r.NoInterval = ByEquality, r.Change, "an exact metric has no noise"
+	if d.steady(&s) {
+		r.Basis = ByEquality
 		return r
 	}
 	outcome := ranks.test(r.A.ascending, r.B.ascending)
 	r.Delta = outcome.delta
-	r.Shift, r.Interval, r.NoInterval = shift(r, options.Alpha, ranks)
 	if attainableP(r.A.N, r.B.N) < options.Alpha {
 		r.Basis, r.Tested, r.P = ByTest, true, outcome.p
 	} else if r.Threshold.FromHistory {
@@ -84,40 +77,6 @@ func missingValues(a, b Side) string {
 	default:
 		return ""
 	}
-}
-
-func sideWarnings(r Result, name string, side Side) []string {
-	var warnings []string
-	switch {
-	case r.Exact && side.Min != side.Max:
-		warnings = append(warnings, fmt.Sprintf("%s: an exact metric varies, so it is treated as a noisy one", name))
-	case !r.Exact && side.N == 1:
-		warnings = append(warnings, fmt.Sprintf("%s: n=1, nothing is known of its noise", name))
-	case !r.Exact && side.Min == side.Max && (r.Unit == "sec" || r.Unit == "ns"):
-		// Counts, such as allocations, are often all equal; times never are.
-		warnings = append(warnings, fmt.Sprintf("%s: all %d values are equal; a coarse clock or copied values?", name, side.N))
-	}
-	if side.Outliers > 0 {
-		warnings = append(warnings, fmt.Sprintf("%s: %s of %d beyond 10 robust standard deviations",
-			name, plural(side.Outliers, "value"), side.N))
-	}
-	return warnings
-}
-
-func shift(r Result, alpha float64, ranks *rankTest) (Change, *Interval, string) {
-	if r.A.Min <= 0 || r.B.Min <= 0 {
-		const reason = "not all values are positive"
-		return Change{Undefined: reason}, nil, reason
-	}
-	estimate, interval, ok := ranks.shiftInterval(r.A.ascending, r.B.ascending, alpha)
-	if !allFinite([]float64{estimate, interval.Low, interval.High}) {
-		const reason = "some values are too close to zero"
-		return Change{Undefined: reason}, nil, reason
-	}
-	if !ok {
-		return Change{Value: estimate}, nil, tooFew(r, alpha)
-	}
-	return Change{Value: estimate}, &interval, ""
 }
 
 // adjust sets the p values corrected by Holm's method and returns the number of tests.
@@ -153,7 +112,7 @@ func decide(r *Result, limits limits) {
 	case ByNothing:
 		r.Verdict = Undecided
 		if r.Why == "" {
-			r.Why = tooFew(*r, limits.Alpha)
+			r.Why = tooFew(r.A, r.B, limits.Alpha)
 		}
 	case ByEquality:
 		r.Significant, r.Why = decideExact(*r)
@@ -215,7 +174,7 @@ func decideExact(r Result) (bool, string) {
 }
 
 func decideByHistory(r Result) (bool, string) {
-	n := sizes(r)
+	n := sizes(r.A, r.B)
 	switch {
 	case !r.Change.Defined():
 		return false, fmt.Sprintf("n=%s is too few for a test, and %s", n, r.Change.Undefined)
@@ -265,15 +224,15 @@ func withinNoise(r Result) string {
 }
 
 // tooFew describes the values that a test would need: "n=3+3 cannot reach p<0.05; at least 4 per side are needed".
-func tooFew(r Result, alpha float64) string {
+func tooFew(a, b Side, alpha float64) string {
 	return fmt.Sprintf("n=%s cannot reach p<%s; at least %d per side are needed",
-		sizes(r), formatNumber(alpha), MinSamples(alpha))
+		sizes(a, b), formatNumber(alpha), MinSamples(alpha))
 }
 
 // sizes writes the number of values: "5" for each side, or "5+4".
-func sizes(r Result) string {
-	if r.A.N == r.B.N {
-		return fmt.Sprintf("%d per side", r.A.N)
+func sizes(a, b Side) string {
+	if a.N == b.N {
+		return fmt.Sprintf("%d per side", a.N)
 	}
-	return fmt.Sprintf("%d+%d", r.A.N, r.B.N)
+	return fmt.Sprintf("%d+%d", a.N, b.N)
 }

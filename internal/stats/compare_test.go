@@ -330,7 +330,7 @@ func FuzzCompare(f *testing.F) {
 		if forward.Change.Defined() && backward.Change.Defined() && forward.Significant && backward.Significant {
 			require.NotEqual(t, forward.Verdict, backward.Verdict)
 		}
-		there, back := stats.SignOf(forward, stats.DefaultOptions(), 0.01), stats.SignOf(backward, stats.DefaultOptions(), 0.01)
+		there, back := signFrom(forward, 0.01), signFrom(backward, 0.01)
 		require.Equal(t, there.Blind == "", back.Blind == "")
 		require.InDelta(t, there.Sees, back.Sees, 1e-9*there.Sees, "seen from either side")
 		require.False(t, math.IsNaN(there.Sees), "%+v", forward)

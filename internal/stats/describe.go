@@ -37,7 +37,8 @@ func describe(values []float64, aggregation Aggregation) Side {
 	if s.N == 0 || !allFinite(values) {
 		return s
 	}
-	s.ascending = slices.Sorted(slices.Values(values))
+	s.ascending = slices.Clone(values)
+	slices.Sort(s.ascending)
 	s.Value = aggregation.of(s.ascending)
 	s.Median = median(s.ascending)
 	s.Min, s.Max = s.ascending[0], s.ascending[s.N-1]
@@ -79,7 +80,7 @@ func medianAbsoluteDeviation(values []float64, center float64) float64 {
 // squaredDeviations returns the sum of squared distances from the mean, computed in two passes so that a small spread on a
 // large value is not lost.
 func squaredDeviations(values []float64) float64 {
-	if values[0] == slices.Max(values) && values[0] == slices.Min(values) {
+	if !slices.ContainsFunc(values, func(v float64) bool { return v != values[0] }) {
 		return 0 // exactly, whatever the mean is rounded to
 	}
 	mean := 0.0

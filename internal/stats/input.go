@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -34,26 +35,36 @@ func (k Key) String() string {
 }
 
 // Compare orders keys by metric, test case and line.
-func (k Key) Compare(other Key) int {
+func (k Key) Compare(other Key) int { return k.compare(&other) }
+
+func (k *Key) compare(other *Key) int {
 	if c := strings.Compare(k.Metric, other.Metric); c != 0 {
 		return c
 	}
-	if c := k.TestCase.Compare(other.TestCase); c != 0 {
+	if c := k.TestCase.compare(&other.TestCase); c != 0 {
 		return c
 	}
 	return strings.Compare(k.Line, other.Line)
 }
 
 // Compare orders test cases by benchmark, profile, scenario, backend and target.
-func (t TestCase) Compare(other TestCase) int {
-	for _, pair := range [...][2]string{
-		{t.Benchmark, other.Benchmark}, {t.Profile, other.Profile}, {t.Scenario, other.Scenario}, {t.Backend, other.Backend}, {t.Target, other.Target},
-	} {
-		if c := strings.Compare(pair[0], pair[1]); c != 0 {
-			return c
-		}
+func (t TestCase) Compare(other TestCase) int { return t.compare(&other) }
+
+// compare ends at the first difference: comparisons are most of the time that sorting takes.
+func (t *TestCase) compare(other *TestCase) int {
+	if c := strings.Compare(t.Benchmark, other.Benchmark); c != 0 {
+		return c
 	}
-	return 0
+	if c := strings.Compare(t.Profile, other.Profile); c != 0 {
+		return c
+	}
+	if c := strings.Compare(t.Scenario, other.Scenario); c != 0 {
+		return c
+	}
+	if c := strings.Compare(t.Backend, other.Backend); c != 0 {
+		return c
+	}
+	return strings.Compare(t.Target, other.Target)
 }
 
 // Name returns the benchmark with its line, for tables. A line that repeats the benchmark's own name, as those of
@@ -226,8 +237,8 @@ func (o Options) validate() error {
 var ErrInconsistent = errors.New("inconsistent series")
 
 // validateSeries refuses duplicate series and metrics whose series differ in meaning.
-func validateSeries(series []Series) error {
-	seen := make(map[Key]bool, len(series))
+func validateSeries(series []*Series) error {
+	seen := repeats(series)
 	type meaning struct {
 		unit           string
 		better         Better
@@ -235,21 +246,36 @@ func validateSeries(series []Series) error {
 		aggregation    Aggregation
 	}
 	metrics := map[string]meaning{}
-	for _, s := range series {
-		if seen[s.Key] {
+	for i, s := range series {
+		if seen(i) {
 			return fmt.Errorf("%w: %s is given twice", ErrInconsistent, s.Key)
 		}
-		seen[s.Key] = true
 		if !(s.Threshold >= 0) || math.IsInf(s.Threshold, 0) {
 			return fmt.Errorf("%w: %s has the threshold %v, which is not a relative change of 0 or more",
 				ErrInconsistent, s.Key, s.Threshold)
 		}
 		m := meaning{s.Unit, s.Better, s.Exact, s.Precise, s.Aggregation}
-		if first, known := metrics[s.Metric]; known && first != m {
+		first, known := metrics[s.Metric]
+		if known && first != m {
 			return fmt.Errorf("%w: metric %s has not the same unit, direction and aggregation in all series, see %s",
 				ErrInconsistent, s.Metric, s.TestCase)
 		}
-		metrics[s.Metric] = m
+		if !known {
+			metrics[s.Metric] = m
+		}
 	}
 	return nil
+}
+
+// repeats returns a function that reports whether a series has the key of an earlier one. It must be called for each in turn.
+func repeats(series []*Series) func(i int) bool {
+	if slices.IsSortedFunc(series, func(x, y *Series) int { return x.Key.compare(&y.Key) }) {
+		return func(i int) bool { return i > 0 && series[i].Key == series[i-1].Key }
+	}
+	seen := make(map[Key]bool, len(series))
+	return func(i int) bool {
+		before := seen[series[i].Key]
+		seen[series[i].Key] = true
+		return before
+	}
 }

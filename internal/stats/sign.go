@@ -18,18 +18,17 @@ type Sign struct {
 // suspicious is the number of standard errors from which a change is suspicious.
 const suspicious = 3
 
-// SignOf looks for a sign of a difference of at least delta (0.01 means 1 %) between the sides of a comparison that was
-// made with the options. Both sides are two sessions: a change is suspicious from 3 s √(v + 1/nA + 1/nB), with the pooled
+// SignOf looks for a sign of a difference of at least delta (0.01 means 1 %) between the sides of a series that were
+// described with the options. Both sides are two sessions: a change is suspicious from 3 s √(v + 1/nA + 1/nB), with the pooled
 // spread s of the clipped logarithms and the variance v of sessions. The sign depends on this series alone, not on the
 // comparison it is part of, nor on which side is called A.
-func SignOf(r Result, options Options, delta float64) Sign {
-	if missing := missingValues(r.A, r.B); missing != "" {
+func SignOf(a, b Side, options Options, delta float64) Sign {
+	if missing := missingValues(a, b); missing != "" {
 		return Sign{Blind: missing}
 	}
-	if r.A.N+r.B.N < 3 {
-		return Sign{Blind: fmt.Sprintf("n=%s shows no noise", sizes(r))}
+	if a.N+b.N < 3 {
+		return Sign{Blind: fmt.Sprintf("n=%s shows no noise", sizes(a, b))}
 	}
-	a, b := r.A, r.B
 	if a.Min > 0 && b.Min > 0 {
 		a, b = logarithms(a), logarithms(b)
 	} else if scale := (math.Abs(a.Median) + math.Abs(b.Median)) / 2; scale > 0 {

@@ -14,7 +14,11 @@ const relevant = 0.01
 
 func signOf(t *testing.T, a, b []float64) stats.Sign {
 	t.Helper()
-	return stats.SignOf(compareOne(t, stats.Series{A: a, B: b}), stats.DefaultOptions(), relevant)
+	return signFrom(compareOne(t, stats.Series{A: a, B: b}), relevant)
+}
+
+func signFrom(r stats.Result, delta float64) stats.Sign {
+	return stats.SignOf(r.A, r.B, stats.DefaultOptions(), delta)
 }
 
 func TestStoredValuesRaiseASuspicion(t *testing.T) {

@@ -1,0 +1,102 @@
+package stats
+
+import (
+	"fmt"
+)
+
+// Difference describes both sides of a series and the change between them. It decides nothing.
+type Difference struct {
+	A, B Side
+	// Change compares the aggregated values, MedianChange the medians.
+	Change, MedianChange Change
+	// Shift is the Hodges-Lehmann estimate of the relative change and Interval its confidence interval, nil for the reason in
+	// NoInterval; see [Result].
+	Shift      Change
+	Interval   *Interval
+	NoInterval string
+	Warnings   []string
+}
+
+// Differences describes each series as [Compare] does, without a decision, in their order. The input is not changed. Series
+// in the order of their keys take the least time.
+//
+// The error is for options out of range and for series that contradict each other ([ErrInconsistent]).
+func Differences(series []*Series, options Options) ([]Difference, error) {
+	if err := options.validate(); err != nil {
+		return nil, fmt.Errorf("comparing: %w", err)
+	}
+	if err := validateSeries(series); err != nil {
+		return nil, fmt.Errorf("comparing: %w", err)
+	}
+	all := make([]Difference, len(series))
+	var ranks rankTest
+	for i, s := range series {
+		all[i] = difference(s, options.Alpha, &ranks)
+	}
+	return all, nil
+}
+
+func difference(s *Series, alpha float64, ranks *rankTest) Difference {
+	d := Difference{A: describe(s.A, s.Aggregation), B: describe(s.B, s.Aggregation)}
+	if s.EnvironmentsDiffer {
+		d.Warnings = append(d.Warnings, "the sides were measured in different environments")
+	}
+	if missing := missingValues(d.A, d.B); missing != "" {
+		undefined := Change{Undefined: missing}
+		d.Change, d.MedianChange, d.Shift, d.NoInterval = undefined, undefined, undefined, missing
+		return d
+	}
+	d.Change = relativeChange(d.A.Value, d.B.Value)
+	d.MedianChange = relativeChange(d.A.Median, d.B.Median)
+	d.Warnings = append(d.Warnings, sideWarnings(s, "A", d.A)...)
+	d.Warnings = append(d.Warnings, sideWarnings(s, "B", d.B)...)
+	if d.steady(s) {
+		d.Shift, d.NoInterval = d.Change, "an exact metric has no noise"
+		return d
+	}
+	d.shift(alpha, ranks)
+	return d
+}
+
+// steady reports whether an exact metric has shown no noise.
+func (d *Difference) steady(s *Series) bool {
+	return s.Exact && d.A.Min == d.A.Max && d.B.Min == d.B.Max
+}
+
+func sideWarnings(s *Series, name string, side Side) []string {
+	var warnings []string
+	switch {
+	case s.Exact && side.Min != side.Max:
+		warnings = append(warnings, fmt.Sprintf("%s: an exact metric varies, so it is treated as a noisy one", name))
+	case !s.Exact && side.N == 1:
+		warnings = append(warnings, fmt.Sprintf("%s: n=1, nothing is known of its noise", name))
+	case !s.Exact && side.Min == side.Max && (s.Unit == "sec" || s.Unit == "ns"):
+		// Counts, such as allocations, are often all equal; times never are.
+		warnings = append(warnings, fmt.Sprintf("%s: all %d values are equal; a coarse clock or copied values?", name, side.N))
+	}
+	if side.Outliers > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s: %s of %d beyond 10 robust standard deviations",
+			name, plural(side.Outliers, "value"), side.N))
+	}
+	return warnings
+}
+
+func (d *Difference) shift(alpha float64, ranks *rankTest) {
+	if d.A.Min <= 0 || d.B.Min <= 0 {
+		d.NoInterval = "not all values are positive"
+		d.Shift = Change{Undefined: d.NoInterval}
+		return
+	}
+	estimate, interval, ok := ranks.shiftInterval(d.A.ascending, d.B.ascending, alpha)
+	if !allFinite([]float64{estimate, interval.Low, interval.High}) {
+		d.NoInterval = "some values are too close to zero"
+		d.Shift = Change{Undefined: d.NoInterval}
+		return
+	}
+	d.Shift = Change{Value: estimate}
+	if !ok {
+		d.NoInterval = tooFew(d.A, d.B, alpha)
+		return
+	}
+	d.Interval = &interval
+}
