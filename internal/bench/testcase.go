@@ -100,13 +100,16 @@ func (tc TestCase) String() string {
 // CompareTestCases orders test cases by benchmark, profile, scenario, backend,
 // target. Scenarios are in the order of [CompareScenarios].
 func CompareTestCases(a, b TestCase) int {
-	return cmp.Or(
-		cmp.Compare(a.Benchmark, b.Benchmark),
-		cmp.Compare(a.Profile, b.Profile),
-		CompareScenarios(a.Scenario, b.Scenario),
-		cmp.Compare(a.Backend, b.Backend),
-		cmp.Compare(a.Target, b.Target),
-	)
+	if c := cmp.Compare(a.Benchmark, b.Benchmark); c != 0 {
+		return c // without the rest, as most
+	}
+	if c := cmp.Compare(a.Profile, b.Profile); c != 0 {
+		return c
+	}
+	if a.Scenario != b.Scenario {
+		return CompareScenarios(a.Scenario, b.Scenario)
+	}
+	return cmp.Or(cmp.Compare(a.Backend, b.Backend), cmp.Compare(a.Target, b.Target))
 }
 
 // CompareScenarios orders scenarios for display: full, incr-full, incr-unchanged,

@@ -2,13 +2,11 @@ package store
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/stats"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
@@ -79,57 +77,6 @@ type ComparisonRow struct {
 	Verdict *verdict.Verdict
 }
 
-// comparisonRow is a [ComparisonRow] as it is stored.
-type comparisonRow struct {
-	bench.TestCase
-	Metric bench.Metric
-	bench.Surrounding
-	Suspected       bool
-	Score           float64
-	Suspicion       string
-	SuspectedChange float64
-	Against         string
-	Measured        bool
-	Exact           bool
-	Delta           float64
-	SigmaWithin     float64
-	Tau             float64
-	Bimodal         bool
-	Verdict         *string
-	Change          float64
-	Low             *float64
-	High            *float64
-	Confidence      float64
-	Pairs           int
-	Sessions        int
-	Disturbed       int
-	P               float64
-	Level           float64
-	Sees            float64
-	Reason          string
-	Needs           string
-}
-
-func (r comparisonRow) row() (ComparisonRow, error) {
-	out := ComparisonRow{
-		TestCase: r.TestCase, Metric: r.Metric, Surrounding: r.Surrounding,
-		Suspected: r.Suspected, Score: r.Score, Suspicion: r.Suspicion, SuspectedChange: r.SuspectedChange, Against: r.Against, Measured: r.Measured,
-		Exact: r.Exact, Delta: r.Delta, SigmaWithin: r.SigmaWithin, Tau: r.Tau, Bimodal: r.Bimodal,
-	}
-	if r.Verdict == nil {
-		return out, nil
-	}
-	v := verdict.Verdict{
-		Change: r.Change, Pairs: r.Pairs, Sessions: r.Sessions, Disturbed: r.Disturbed,
-		P: r.P, Level: r.Level, Sees: r.Sees, Reason: r.Reason, Needs: r.Needs,
-	}
-	if r.Low != nil && r.High != nil {
-		v.Interval = &stats.Interval{Low: *r.Low, High: *r.High, Confidence: r.Confidence}
-	}
-	out.Verdict = &v
-	return out, v.Kind.UnmarshalText([]byte(*r.Verdict))
-}
-
 const comparisonColumns = `c.id, c.request_id as request, a.project, b.tag as baseline, a.tag, c.mode, c.rule_version, c.family_size,
 	c.state = 'decided' as decided, c.pairs, c.look, c.budget_seconds, c.created_at, c.decided_at`
 
@@ -174,25 +121,8 @@ func (s *Store) comparison(ctx context.Context, where string, args ...any) (Comp
 		from comparison_look l join job_run n on n.job_id = l.job_id where l.comparison_id = $1`, c.ID); err != nil {
 		return Comparison{}, err
 	}
-	rows, err := all[comparisonRow](ctx, s.pool, `
-		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, v.metric, v.size_class, v.hardware_id, v.co_located,
-			v.suspected, v.score, v.suspicion, v.suspected_change, g.tag as against, v.measured, v.exact, v.delta, v.sigma_within, v.tau, v.bimodal,
-			v.verdict, v.change, v.low, v.high, v.confidence, v.pairs, v.sessions, v.disturbed, v.p, v.level, v.sees, v.reason, v.needs
-		from comparison_verdict v join comparison c on c.id = v.comparison_id join artifact g on g.id = coalesce(v.against_id, c.baseline_id)
-		join test_case tc on tc.id = v.test_case_id
-		where v.comparison_id = $1
-		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, v.metric`, c.ID)
-	if err != nil {
-		return Comparison{}, err
-	}
-	for _, r := range rows {
-		row, err := r.row()
-		if err != nil {
-			return Comparison{}, errors.New("the database holds an invalid row: " + err.Error())
-		}
-		c.Rows = append(c.Rows, row)
-	}
-	return c, nil
+	c.Rows, err = s.comparisonRows(ctx, c)
+	return c, err
 }
 
 // StageSeconds sums the time that the runs of a stage's jobs have taken, those of open

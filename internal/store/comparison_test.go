@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -262,4 +263,87 @@ func TestTheNoiseOfASeriesIsKept(t *testing.T) {
 	models, err := r.Noise(t.Context(), project, target)
 	require.NoError(t, err)
 	require.Equal(t, []store.SeriesNoise{kept}, models)
+}
+
+// Of thousands of models a comparison reads those that it says something about, and what it chooses between.
+func TestAComparisonReadsTheNotableNoise(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.plain("v1", []float64{1, 1}, "gin", "lo", "kit")
+	here, there := bench.Surrounding{SizeClass: small.SizeClass, HardwareID: "zen4"}, bench.Surrounding{SizeClass: small.SizeClass, HardwareID: "zen5"}
+	model := func(name string, metric bench.Metric, where bench.Surrounding, collector string, m noise.Model) store.SeriesNoise {
+		return store.SeriesNoise{TestCase: testCase(name), Metric: metric, Surrounding: where, Collector: collector, Model: m}
+	}
+	plain, skewed, lent := noise.Model{Sessions: 20, SigmaWithin: 0.01}, noise.Model{Labels: []noise.Label{noise.Skewed}}, noise.Model{Lenders: 3}
+	all := []store.SeriesNoise{
+		model("gin", bench.CPUTime, here, "", plain),
+		model("gin", bench.WallTime, here, "", plain), model("gin", bench.WallTime, here, "c1", skewed), model("gin", bench.WallTime, there, "", skewed),
+		model("kit", bench.WallTime, here, "", plain), model("kit", bench.WallTime, here, "c1", skewed),
+		model("lo", bench.WallTime, here, "", lent),
+	}
+	require.NoError(t, r.PutNoise(t.Context(), project, all))
+	for name, c := range map[string]struct {
+		project string
+		targets []bench.Target
+		of      []bench.TestCase
+		want    []store.SeriesNoise
+	}{
+		"what is notable anywhere":     {project, []bench.Target{target}, nil, []store.SeriesNoise{all[1], all[3], all[6]}},
+		"and all of what is asked for": {project, []bench.Target{target}, []bench.TestCase{testCase("kit"), testCase("new")}, []store.SeriesNoise{all[1], all[3], all[4], all[6]}},
+		"of another target":            {project, []bench.Target{"aarch64-unknown-linux-gnu"}, []bench.TestCase{testCase("kit")}, nil},
+		"of no target":                 {project, nil, nil, nil},
+		"of another project":           {"rust", []bench.Target{target}, []bench.TestCase{testCase("kit")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := r.NotableNoise(t.Context(), c.project, c.targets, c.of)
+			require.NoError(t, err)
+			require.ElementsMatch(t, c.want, found)
+		})
+	}
+}
+
+// Rows that raised no suspicion are read by fewer columns: what one of them has besides must not be lost.
+func TestAQuietRowIsReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.plain("v0", []float64{1, 1}, "gin")
+	r.plain("v1", []float64{1, 1}, "gin")
+	request, _ := r.oneJob("v2", "gin")
+	quiet := func(change func(r *store.ComparisonRow)) store.ComparisonRow {
+		row := store.ComparisonRow{
+			TestCase: testCase("gin"), Surrounding: bench.Surrounding{SizeClass: small.SizeClass, HardwareID: "zen4", CoLocated: true}, Against: "v1",
+			Score: 0.5, SuspectedChange: 0.01, Exact: true, Delta: 0.02, SigmaWithin: 0.03, Tau: 0.3, Bimodal: true,
+			Verdict: &verdict.Verdict{Kind: verdict.NoSuspicion, P: 1, Sees: 0.04, Reason: "its history gives no cause"},
+		}
+		change(&row)
+		return row
+	}
+	rows := []store.ComparisonRow{
+		quiet(func(*store.ComparisonRow) {}),
+		quiet(func(r *store.ComparisonRow) { r.Suspected = true }),
+		quiet(func(r *store.ComparisonRow) { r.Suspicion = "slower" }),
+		quiet(func(r *store.ComparisonRow) { r.Against = "v0" }),
+		quiet(func(r *store.ComparisonRow) { r.Measured = true }),
+		quiet(func(r *store.ComparisonRow) { r.Verdict = nil }),
+		quiet(func(r *store.ComparisonRow) { r.Verdict.Kind = verdict.NoDifference }),
+		quiet(func(r *store.ComparisonRow) { r.Verdict.Change = 0.01 }),
+		quiet(func(r *store.ComparisonRow) {
+			r.Verdict.Interval = &stats.Interval{Low: -0.1, High: 0.1, Confidence: 0.95}
+		}),
+		quiet(func(r *store.ComparisonRow) { r.Verdict.Pairs = 1 }),
+		quiet(func(r *store.ComparisonRow) { r.Verdict.Sessions = 1 }),
+		quiet(func(r *store.ComparisonRow) { r.Verdict.Disturbed = 1 }),
+		quiet(func(r *store.ComparisonRow) { r.Verdict.P = 0.5 }),
+		quiet(func(r *store.ComparisonRow) { r.Verdict.Level = 0.01 }),
+		quiet(func(r *store.ComparisonRow) { r.Verdict.Needs = "more pairs" }),
+	}
+	for i := range rows {
+		rows[i].Metric = bench.Metric(fmt.Sprintf("metric-%02d", i))
+	}
+	require.NoError(t, r.BeginComparison(t.Context(), store.Comparison{
+		Request: request.ID, Baseline: "v1", Tag: "v2", Mode: bench.VerifySuspects, RuleVersion: verdict.RuleVersion, BudgetSeconds: 600, Rows: rows,
+	}))
+	stored, err := r.ComparisonOf(t.Context(), request.ID)
+	require.NoError(t, err)
+	require.Equal(t, rows, stored.Rows)
 }

@@ -69,3 +69,27 @@ func (s *Store) Noise(ctx context.Context, project string, target bench.Target) 
 		order by tc.id, n.metric, n.size_class, n.hardware_id, n.co_located, n.collector`, project, target)
 	return models, wrap("reading the noise of the series of project "+project, err)
 }
+
+// NotableNoise reads the models of a project's series on targets that a comparison says
+// something about, of all collectors together: those with labels or a spread that is lent, and
+// all of some test cases; each with those of the same series in other surroundings.
+func (s *Store) NotableNoise(ctx context.Context, project string, targets []bench.Target, of []bench.TestCase) ([]SeriesNoise, error) {
+	args := testCaseArgs(project, of)
+	args["of_targets"] = texts(targets)
+	models, err := all[SeriesNoise](ctx, s.reports, `
+		with asked as (
+			select tc.id from unnest(@benchmarks::text[], @profiles::text[], @scenarios::text[], @backends::text[], @targets::text[])
+				as t (benchmark, profile, scenario, backend, target)
+			join test_case tc on tc.project = @project and tc.benchmark = t.benchmark and tc.profile = t.profile
+				and tc.scenario = t.scenario and tc.backend = t.backend and tc.target = t.target
+		), notable as materialized (
+			select distinct n.test_case_id, n.metric from noise_model n
+			where n.test_case_id = any(array(select id from test_case where project = @project and target = any(@of_targets::text[]))) and n.collector = ''
+				and (n.model ?| array['labels', 'lenders'] or n.test_case_id = any(array(select id from asked)))
+		)
+		select `+testCaseDocument+` as test_case, n.metric, n.size_class, n.hardware_id, n.co_located, n.collector, n.model
+		from notable k join noise_model n on n.test_case_id = k.test_case_id and n.metric = k.metric and n.collector = ''
+		join test_case tc on tc.id = n.test_case_id
+		order by tc.id, n.metric, n.size_class, n.hardware_id, n.co_located`, args)
+	return models, wrap("reading the noise of the series of project "+project, err)
+}

@@ -1,9 +1,7 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -24,8 +22,8 @@ type Series struct {
 // keptSeries bounds the names of series that a process keeps; some 300 bytes each.
 const keptSeries = 100_000
 
-func newSeriesNames() *ttlcache.Cache[int64, Series] {
-	return ttlcache.New(ttlcache.WithCapacity[int64, Series](keptSeries), ttlcache.WithDisableTouchOnHit[int64, Series]())
+func newSeriesNames() *ttlcache.Cache[int64, *Series] {
+	return ttlcache.New(ttlcache.WithCapacity[int64, *Series](keptSeries), ttlcache.WithDisableTouchOnHit[int64, *Series]())
 }
 
 // seriesByID returns the names of series. A series never changes, so those that were read
@@ -35,7 +33,7 @@ func (s *Store) seriesByID(ctx context.Context, q querier, ids []int64) (map[int
 	var unknown []int64
 	for _, id := range ids {
 		if kept := s.series.Get(id); kept != nil {
-			names[id] = kept.Value()
+			names[id] = *kept.Value()
 		} else {
 			unknown = append(unknown, id)
 		}
@@ -47,9 +45,16 @@ func (s *Store) seriesByID(ctx context.Context, q querier, ids []int64) (map[int
 	if err != nil {
 		return nil, err
 	}
+	shared := make(map[bench.TestCase]bench.TestCase) // the metrics of a test case share its texts
 	for _, r := range found {
-		names[r.ID] = r.series()
-		s.series.Set(r.ID, r.series(), ttlcache.NoTTL)
+		name := r.series()
+		if same, known := shared[name.TestCase]; known {
+			name.TestCase = same
+		} else {
+			shared[name.TestCase] = name.TestCase
+		}
+		names[r.ID] = name
+		s.series.Set(r.ID, &name, ttlcache.NoTTL)
 	}
 	return names, nil
 }
@@ -131,9 +136,9 @@ func sheetsOf(ctx context.Context, q querier, artifacts []int64, metrics []bench
 	return sheets, nil
 }
 
-func texts(metrics []bench.Metric) []string {
-	out := make([]string, len(metrics))
-	for i, m := range metrics {
+func texts[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, m := range list {
 		out[i] = string(m)
 	}
 	return out
@@ -202,42 +207,6 @@ func artifactIDs(ctx context.Context, q querier, project string, tags []string) 
 // reading runs f on one state of the record.
 func (s *Store) reading(ctx context.Context, f func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, s.reports, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f)
-}
-
-// packedSamples reads the sheets of an artifact as samples. known is false if it has none
-// that agree with its results.
-func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []bench.Samples, known bool, err error) {
-	sheets, err := sheetsOf(ctx, s.reports, []int64{artifact}, nil)
-	if err != nil || len(sheets[artifact]) == 0 {
-		return nil, false, err
-	}
-	var ids []int64
-	for _, sheet := range sheets[artifact] {
-		for _, series := range sheet {
-			ids = append(ids, series.ID)
-		}
-	}
-	names, err := s.seriesByID(ctx, s.reports, ids)
-	if err != nil {
-		return nil, false, err
-	}
-	samples = make([]bench.Samples, 0, len(ids))
-	for at, sheet := range sheets[artifact] {
-		for _, series := range sheet {
-			name, there := names[series.ID]
-			if !there {
-				return nil, false, fmt.Errorf("series %d of a sheet is not in the record", series.ID)
-			}
-			samples = append(samples, bench.Samples{
-				Series: series.ID, TestCase: name.TestCase, Metric: name.Metric, Kind: series.Origin.Kind, Surrounding: at.Surrounding, Segment: series.Origin.Segment,
-				Values: series.Values, Iterations: series.Iterations, Disturbed: series.Disturbed, DisturbedBy: series.Origin.DisturbedBy,
-			})
-		}
-	}
-	slices.SortFunc(samples, func(a, b bench.Samples) int {
-		return cmp.Or(bench.CompareTestCases(a.TestCase, b.TestCase), compareSurroundings(a.Surrounding, b.Surrounding), cmp.Compare(a.Metric, b.Metric))
-	})
-	return samples, true, nil
 }
 
 type stripRow struct {

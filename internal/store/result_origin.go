@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,9 +38,9 @@ func (s *Store) Origins(ctx context.Context, project, tag, other string) ([]Orig
 	} else if err != nil {
 		return nil, wrap("looking up artifact "+tag, err)
 	}
-	found, err := all[Origin](ctx, s.reports, `
-		select `+testCaseDocument+` as test_case, r.size_class, r.hardware_id, r.co_located, n.segment, n.pool, n.collector, coalesce(j.suite_hash, '') as suite,
-			n.id as run, c.iterations, c.first, c.last, r.in_turns
+	rows, err := s.reports.Query(ctx, `
+		select r.test_case_id, r.size_class, r.hardware_id, r.co_located, n.segment, n.pool, n.collector, coalesce(j.suite_hash, ''),
+			n.id, c.iterations, c.first, c.last, r.in_turns
 		from (
 			select id, test_case_id, size_class, hardware_id, co_located, run_id, false as in_turns from latest_result
 			where artifact_id = @artifact and status = 'ok'
@@ -51,11 +52,33 @@ func (s *Store) Origins(ctx context.Context, project, tag, other string) ([]Orig
 		) r
 		join job_run n on n.id = r.run_id
 		join job_queue j on j.id = n.job_id
-		join test_case tc on tc.id = r.test_case_id
 		join lateral (select count(*) as iterations, min(collected_at) as first, max(collected_at) as last from collection where result_id = r.id) c
 			on c.iterations > 0
-		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, n.started_at, r.id`, pgx.NamedArgs{"artifact": artifact, "other": other})
-	return found, wrap("reading where "+tag+" was measured", err)
+		order by n.started_at, r.id`, pgx.NamedArgs{"artifact": artifact, "other": other})
+	if err != nil {
+		return nil, wrap("reading where "+tag+" was measured", err)
+	}
+	var found []Origin
+	var cases []int64
+	var testCase int64
+	var o Origin
+	if _, err := pgx.ForEachRow(rows, []any{
+		&testCase, &o.SizeClass, &o.HardwareID, &o.CoLocated, &o.Segment, &o.Pool, &o.Collector, &o.Suite, &o.Run, &o.Iterations, &o.First, &o.Last, &o.InTurns,
+	}, func() error {
+		found, cases = append(found, o), append(cases, testCase)
+		return nil
+	}); err != nil {
+		return nil, wrap("reading where "+tag+" was measured", err)
+	}
+	names, err := s.testCases(ctx, s.reports, cases)
+	if err != nil {
+		return nil, wrap("reading where "+tag+" was measured", err)
+	}
+	for i, id := range cases {
+		found[i].TestCase = names[id]
+	}
+	slices.SortStableFunc(found, func(a, b Origin) int { return bench.CompareTestCases(a.TestCase, b.TestCase) })
+	return found, nil
 }
 
 // NextCompared returns the first release or merged commit whose request was compared with an

@@ -18,6 +18,7 @@ import (
 	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/benchloom/benchloom/internal/admission"
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/lately"
 )
 
@@ -35,7 +36,9 @@ type Store struct {
 	foreseen *lately.Cache[string, foreseen]
 	past     *lately.Cache[string, []admission.PastJob]
 	// series holds the names of series that were read.
-	series *ttlcache.Cache[int64, Series]
+	series *ttlcache.Cache[int64, *Series]
+	// cases holds the names of test cases that were read.
+	cases *ttlcache.Cache[int64, bench.TestCase]
 	// swept is the ID of the last job read by the previous sweep of jobs held until their
 	// request starts.
 	swept atomic.Int64
@@ -71,7 +74,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
-	s := &Store{pool: pool, reports: reports, series: newSeriesNames()}
+	s := &Store{pool: pool, reports: reports, series: newSeriesNames(), cases: newTestCases()}
 	s.keepEstimates()
 	return s, nil
 }
@@ -123,7 +126,7 @@ func one[T any](ctx context.Context, q querier, sql string, args ...any) (T, err
 	if err != nil {
 		return zero, err
 	}
-	v, err := pgx.CollectExactlyOneRow(rows, valid[T])
+	v, err := pgx.CollectExactlyOneRow(rows, byName[T]())
 	if errors.Is(err, pgx.ErrNoRows) {
 		return zero, ErrNotFound
 	}
@@ -136,22 +139,48 @@ func all[T any](ctx context.Context, q querier, sql string, args ...any) ([]T, e
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, valid[T])
+	return pgx.CollectRows(rows, byName[T]())
 }
 
-// valid reads a row by column names. A row that violates the rules of its type is an
-// internal error: it does not wrap the input error of Validate.
-func valid[T any](row pgx.CollectableRow) (T, error) {
-	v, err := pgx.RowToStructByName[T](row)
-	if err != nil {
-		return v, err
-	}
-	if checked, ok := any(v).(interface{ Validate() error }); ok {
-		if err := checked.Validate(); err != nil {
-			return v, errors.New("the database holds an invalid row: " + err.Error())
+// byName returns a function that reads the rows of one statement by column names. It looks
+// for the field of each column once, which takes longer than reading a row. A row that
+// violates the rules of its type is an internal error: it does not wrap the input error of
+// Validate.
+func byName[T any]() pgx.RowToFunc[T] {
+	var read *T // each row is read into it
+	var fields fieldsOf
+	return func(row pgx.CollectableRow) (T, error) {
+		var v T
+		if read == nil {
+			fields.CollectableRow = row
+			var err error
+			if read, err = pgx.RowToAddrOfStructByName[T](&fields); err != nil {
+				return v, err
+			}
 		}
+		*read = v // what was not read must not share memory with the row before
+		if err := row.Scan(fields.targets...); err != nil {
+			return v, err
+		}
+		v = *read
+		if checked, ok := any(v).(interface{ Validate() error }); ok {
+			if err := checked.Validate(); err != nil {
+				return v, errors.New("the database holds an invalid row: " + err.Error())
+			}
+		}
+		return v, nil
 	}
-	return v, nil
+}
+
+// fieldsOf notes into which fields a row would be read, instead of reading it.
+type fieldsOf struct {
+	pgx.CollectableRow
+	targets []any
+}
+
+func (f *fieldsOf) Scan(targets ...any) error {
+	f.targets = targets
+	return nil
 }
 
 // column reads the only column of rows.
