@@ -160,7 +160,10 @@ func (s *resultHandlers) compare(ctx context.Context, in *compare) (*written, er
 			return nil, err
 		}
 	}
-	shown := all.Select(in.shows, in.wants)
+	shown := all
+	if in.narrows() {
+		shown = all.Select(in.shows, in.wants)
+	}
 	if len(shown.Rows) == 0 && len(all.Rows) > 0 {
 		return nil, problemf(http.StatusNotFound, "nothing-left", "%s and %s have no results that all parameters name; left out was, for example, %s", in.A, in.B, all.Rows[0].Key)
 	}
@@ -210,6 +213,11 @@ func (s *resultHandlers) baseline(ctx context.Context, project, tag string) (str
 		return "", problemf(http.StatusNotFound, "no-baseline", "artifact %q of project %s has no baseline: %s; name the artifact to compare it with", tag, project, why)
 	}
 	return baseline, nil
+}
+
+// narrows reports whether not all rows were asked for.
+func (in *compare) narrows() bool {
+	return in.InTurns || len(in.Metrics)+len(in.Benchmarks)+len(in.Profiles)+len(in.Scenarios)+len(in.Backends)+len(in.Targets) > 0
 }
 
 // shows reports whether a row was asked for. What was not is hidden; the verdicts do not depend on it.

@@ -52,8 +52,9 @@ func (r record) Comparisons(context.Context, string, string, string) ([]store.Co
 	return slices.Clone(r.decided), r.fails["comparisons"]
 }
 
-func (r record) Noise(_ context.Context, _ string, target bench.Target) ([]store.SeriesNoise, error) {
-	return slices.DeleteFunc(slices.Clone(r.noise), func(n store.SeriesNoise) bool { return n.TestCase.Target != target }), r.fails["noise "+string(target)]
+func (r record) NotableNoise(_ context.Context, _ string, targets []bench.Target, _ []bench.TestCase) ([]store.SeriesNoise, error) {
+	elsewhere := func(n store.SeriesNoise) bool { return !slices.Contains(targets, n.TestCase.Target) }
+	return slices.DeleteFunc(slices.Clone(r.noise), elsewhere), r.fails["noise"]
 }
 
 func (r record) MissingResults(_ context.Context, project, tag string) ([]bench.MissingResult, error) {

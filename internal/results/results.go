@@ -8,7 +8,6 @@
 package results
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,8 +30,9 @@ type Record interface {
 	SessionsInTurns(ctx context.Context, project, a, b string) ([]Session, error)
 	// Comparisons returns the valid comparisons of two artifacts, whichever of them is the baseline, the newest first.
 	Comparisons(ctx context.Context, project, a, b string) ([]store.Comparison, error)
-	// Noise returns the noise of a project's series on a target.
-	Noise(ctx context.Context, project string, target bench.Target) ([]store.SeriesNoise, error)
+	// NotableNoise returns the noise of a project's series on targets, in all surroundings: of those with something notable
+	// in any of them, and of all series of some test cases.
+	NotableNoise(ctx context.Context, project string, targets []bench.Target, of []bench.TestCase) ([]store.SeriesNoise, error)
 	MissingResults(ctx context.Context, project, tag string) ([]bench.MissingResult, error)
 }
 
@@ -158,16 +158,22 @@ func only(rows []report.Row) string {
 
 // lack adds the test cases that only one side has, unless it is known why, or both were measured in turns.
 func (r *Report) lack(pair Pair, unpaired []Unpaired, series []report.Series) {
+	if len(unpaired) == 0 {
+		return
+	}
+	inTurns := make(map[stats.TestCase]bool)
+	for i := range series {
+		if s := &series[i]; len(s.Evidence.Sessions) > 0 {
+			inTurns[s.TestCase] = true
+		}
+	}
 	for _, u := range unpaired {
 		tag := pair.A
 		if u.B {
 			tag = pair.B
 		}
 		known := slices.ContainsFunc(r.Missing, func(m Missing) bool { return m.Tag == tag && m.TestCase == u.TestCase })
-		inTurns := slices.ContainsFunc(series, func(s report.Series) bool {
-			return len(s.Evidence.Sessions) > 0 && s.TestCase == statsTestCase(u.TestCase)
-		})
-		if !known && !inTurns {
+		if !known && !inTurns[statsTestCase(u.TestCase)] {
 			r.Missing = append(r.Missing, Missing{Tag: tag, TestCase: u.TestCase, Reason: u.Reason})
 		}
 	}
@@ -178,8 +184,11 @@ func measured(a, b []bench.Samples) report.TestCases {
 	list := func(samples []bench.Samples) []stats.TestCase {
 		var out []stats.TestCase
 		seen := make(map[stats.TestCase]bool)
-		for _, s := range samples {
-			if tc := statsTestCase(s.TestCase); !seen[tc] {
+		for i := range samples {
+			if i > 0 && samples[i].TestCase == samples[i-1].TestCase {
+				continue // as most, since they come by test case
+			}
+			if tc := statsTestCase(samples[i].TestCase); !seen[tc] {
 				seen[tc], out = true, append(out, tc)
 			}
 		}
@@ -223,207 +232,4 @@ func (noFacts) Aggregation(m bench.Metric) suite.Aggregation {
 		return suite.AggregateMax
 	}
 	return suite.AggregateMin
-}
-
-// Unpaired is a test case with comparable results on only one side; B is set if side B lacks them.
-type Unpaired struct {
-	TestCase bench.TestCase
-	B        bool
-	Reason   string
-}
-
-type seriesKey struct {
-	testCase bench.TestCase
-	metric   bench.Metric
-}
-
-// Pairs pairs the samples of two artifacts by series. If a test case was measured in several surroundings, it uses one that
-// both sides share: alone before co-located, a larger size class before a smaller one.
-func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
-	unknown := func(s bench.Samples) bool { return s.Series == 0 }
-	if slices.ContainsFunc(a, unknown) || slices.ContainsFunc(b, unknown) {
-		return pairs(facts, a, b, func(s *bench.Samples) seriesKey { return seriesKey{s.TestCase, s.Metric} })
-	}
-	return pairs(facts, a, b, func(s *bench.Samples) int64 { return s.Series })
-}
-
-// pairs pairs samples by what their series have as keys.
-func pairs[K comparable](facts Facts, a, b []bench.Samples, key func(s *bench.Samples) K) ([]stats.Series, []Unpaired) {
-	bySeries := func(samples []bench.Samples) map[K][]*bench.Samples {
-		out := make(map[K][]*bench.Samples, len(samples))
-		for i := range samples {
-			k := key(&samples[i])
-			out[k] = append(out[k], &samples[i])
-		}
-		return out
-	}
-	left, right := bySeries(a), bySeries(b)
-	series := make([]stats.Series, 0, len(left))
-	lacks := make(map[Unpaired]bool)
-	for k, ours := range left {
-		testCase := ours[0].TestCase
-		theirs, ok := right[k]
-		if !ok {
-			lacks[Unpaired{TestCase: testCase, B: true, Reason: "no result"}] = true
-			continue
-		}
-		x, y, ok := shared(ours, theirs)
-		if change := newSegment(ours, theirs); !ok && change != "" {
-			lacks[Unpaired{TestCase: testCase, B: true, Reason: "measured under " + change + "; measure both in turns (submit --vs) to compare them"}] = true
-			continue
-		}
-		if !ok {
-			lacks[Unpaired{TestCase: testCase, B: true, Reason: "measured only in another surrounding (" + surroundings(theirs) + " instead of " + surroundings(ours) + "), which does not compare"}] = true
-			continue
-		}
-		series = append(series, newSeries(facts, seriesKey{testCase, x.Metric}, x.Values, y.Values))
-	}
-	for k, theirs := range right {
-		if _, ok := left[k]; !ok {
-			lacks[Unpaired{TestCase: theirs[0].TestCase, Reason: "no result"}] = true
-		}
-	}
-	paired := make(map[bench.TestCase]bool)
-	if len(lacks) > 0 {
-		for k, ours := range left {
-			if _, ok := right[k]; ok {
-				paired[ours[0].TestCase] = true
-			}
-		}
-	}
-	var unpaired []Unpaired
-	for u := range lacks {
-		// A test case that lacks a single metric on one side is not missing.
-		if u.Reason != "no result" || !paired[u.TestCase] {
-			unpaired = append(unpaired, u)
-		}
-	}
-	slices.SortFunc(unpaired, func(x, y Unpaired) int {
-		return cmp.Or(bench.CompareTestCases(x.TestCase, y.TestCase), strings.Compare(x.Reason, y.Reason), side(x.B)-side(y.B))
-	})
-	slices.SortFunc(series, func(x, y stats.Series) int { return x.Key.Compare(y.Key) })
-	return series, unpaired
-}
-
-func side(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func newSeries(facts Facts, k seriesKey, a, b []float64) stats.Series {
-	line, unit := k.metric.Split()
-	s := stats.Series{
-		Key: stats.Key{
-			TestCase: statsTestCase(k.testCase),
-			Line:     line,
-			Metric:   string(unit),
-		},
-		Unit:     Unit(unit),
-		Exact:    facts.Exact(k.metric),
-		Precise:  k.metric == bench.Instructions,
-		Category: stats.Category(facts.Category(k.testCase.Benchmark)),
-		A:        a,
-		B:        b,
-	}
-	if k.metric.Direction() == bench.HigherIsBetter {
-		s.Better = stats.HigherIsBetter
-	}
-	switch facts.Aggregation(k.metric) {
-	case suite.AggregateMedian:
-		s.Aggregation = stats.Median
-	case suite.AggregateMean:
-		s.Aggregation = stats.Mean
-	case suite.AggregateMax:
-		s.Aggregation = stats.Maximum
-	}
-	return s
-}
-
-// Shared returns the surrounding in which stored samples of one series of two artifacts compare, see [Pairs]; ok is false if
-// there is none.
-func Shared(a, b []bench.Samples) (where bench.Surrounding, ok bool) {
-	pointers := func(samples []bench.Samples) []*bench.Samples {
-		out := make([]*bench.Samples, len(samples))
-		for i := range samples {
-			out[i] = &samples[i]
-		}
-		return out
-	}
-	x, _, ok := shared(pointers(a), pointers(b))
-	if !ok {
-		return bench.Surrounding{}, false
-	}
-	return x.Surrounding, true
-}
-
-func shared(a, b []*bench.Samples) (x, y *bench.Samples, ok bool) {
-	for _, p := range a {
-		for _, q := range b {
-			if compare(p, q) && (!ok || before(p.Surrounding, x.Surrounding)) {
-				x, y, ok = p, q, true
-			}
-		}
-	}
-	return x, y, ok
-}
-
-// compare reports whether stored samples of two artifacts compare.
-func compare(a, b *bench.Samples) bool {
-	return a.Surrounding == b.Surrounding && !a.Segment.Differs(b.Segment)
-}
-
-// newSegment names the settings of the machine that keep samples of the same surrounding from being compared; empty if none do.
-func newSegment(a, b []*bench.Samples) string {
-	for _, p := range a {
-		for _, q := range b {
-			if p.Surrounding == q.Surrounding && p.Segment.Differs(q.Segment) {
-				return p.Segment.Change(q.Segment)
-			}
-		}
-	}
-	return ""
-}
-
-func before(a, b bench.Surrounding) bool {
-	if a.CoLocated != b.CoLocated {
-		return b.CoLocated
-	}
-	return cmp.Or(-cmp.Compare(a.SizeClass, b.SizeClass), cmp.Compare(a.HardwareID, b.HardwareID)) < 0
-}
-
-func surroundings(samples []*bench.Samples) string {
-	var names []string
-	for _, s := range samples {
-		name := fmt.Sprintf("size class %d on hardware %s", s.SizeClass, s.HardwareID)
-		if s.CoLocated {
-			name += ", co-located"
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return strings.Join(names, "; ")
-}
-
-// Unit returns the unit of a metric's values, spelled as in
-// golang.org/x/perf/benchunit.
-func Unit(m bench.Metric) string {
-	_, m = m.Split()
-	switch m {
-	case bench.WallTime, bench.CPUTime, bench.UserTime, bench.SystemTime:
-		return "sec"
-	case bench.MaxRSS:
-		return "B"
-	}
-	if m.Exact() {
-		return "B"
-	}
-	unit, _, isRate := strings.Cut(string(m), "/op")
-	if isRate {
-		return unit
-	}
-	return ""
 }

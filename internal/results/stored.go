@@ -64,7 +64,7 @@ type decisions struct {
 
 // decision is a row of a stored comparison.
 type decision struct {
-	store.ComparisonRow
+	*store.ComparisonRow
 	comparison int64
 	baseline   string
 }
@@ -72,10 +72,15 @@ type decision struct {
 // decisionsOf takes each row from the newest comparison that is deciding it or has decided it, else from the newest that
 // tried, else from the newest.
 func decisionsOf(newestFirst []store.Comparison) decisions {
-	d := decisions{rows: make(map[seriesKey]decision), comparisons: make(map[int64]bool)}
+	most := 0
+	for _, c := range newestFirst {
+		most = max(most, len(c.Rows))
+	}
+	d := decisions{rows: make(map[seriesKey]decision, most), comparisons: make(map[int64]bool)}
 	for _, c := range newestFirst {
 		d.comparisons[c.ID] = true
-		for _, row := range c.Rows {
+		for i := range c.Rows {
+			row := &c.Rows[i]
 			k := seriesKey{row.TestCase, row.Metric}
 			if known, ok := d.rows[k]; !ok || rank(row) < rank(known.ComparisonRow) {
 				d.rows[k] = decision{row, c.ID, c.Baseline}
@@ -86,7 +91,7 @@ func decisionsOf(newestFirst []store.Comparison) decisions {
 }
 
 // rank orders rows by how much they tell: decided or being decided, tried, not suspected.
-func rank(row store.ComparisonRow) int {
+func rank(row *store.ComparisonRow) int {
 	switch {
 	case !leftOpen(row):
 		return 0
@@ -98,7 +103,7 @@ func rank(row store.ComparisonRow) int {
 }
 
 // leftOpen reports whether a row has its verdict, and that it is none.
-func leftOpen(row store.ComparisonRow) bool {
+func leftOpen(row *store.ComparisonRow) bool {
 	return row.Verdict != nil && (row.Verdict.Kind == verdict.Undecided || row.Verdict.Kind == verdict.NoSuspicion)
 }
 
@@ -106,7 +111,7 @@ func leftOpen(row store.ComparisonRow) bool {
 // what the stored comparison left open.
 func (d decisions) decide(s *report.Series, k seriesKey, sessions []Session) {
 	row, stored := d.rows[k]
-	model := d.model(k, sessions)
+	model := d.model(k, row.ComparisonRow, sessions)
 	s.Noise = noiseOf(model)
 	looks, others := d.split(sessions, row.comparison)
 	if !stored || leftOpen(row.ComparisonRow) && len(others) > 0 {
@@ -133,12 +138,11 @@ func (d decisions) decide(s *report.Series, k seriesKey, sessions []Session) {
 
 // model returns the noise of a series where it was measured for a stored comparison or in turns, else where a comparison
 // would take its results from.
-func (d decisions) model(k seriesKey, sessions []Session) noise.Model {
+func (d decisions) model(k seriesKey, row *store.ComparisonRow, sessions []Session) noise.Model {
 	var best store.SeriesNoise
 	for i, n := range d.noise[k] {
-		row, stored := d.rows[k]
 		switch {
-		case stored && n.Surrounding == row.Surrounding, !stored && len(sessions) > 0 && n.Surrounding == sessions[0].Surrounding:
+		case row != nil && n.Surrounding == row.Surrounding, row == nil && len(sessions) > 0 && n.Surrounding == sessions[0].Surrounding:
 			return n.Model
 		case i == 0, n.Before(best.Surrounding):
 			best = n
@@ -159,26 +163,29 @@ func noiseOf(m noise.Model) string {
 	return strings.Join(words, ", ")
 }
 
-// noisePerSeries reads the noise of all series on the targets of some.
+// noisePerSeries reads the noise of series on the targets of some: where a verdict depends on it, or it is notable.
 func noisePerSeries(ctx context.Context, record Record, project string, stored []stats.Series, sessions []Session) (map[seriesKey][]store.SeriesNoise, error) {
 	targets := make(map[bench.Target]bool)
-	for _, s := range stored {
-		targets[bench.Target(s.Target)] = true
+	for i := range stored {
+		if i == 0 || stored[i].Target != stored[i-1].Target {
+			targets[bench.Target(stored[i].Target)] = true
+		}
 	}
+	inTurns := make(map[bench.TestCase]bool)
 	for _, s := range sessions {
-		targets[s.TestCase.Target] = true
+		targets[s.TestCase.Target], inTurns[s.TestCase] = true, true
 	}
-	out := make(map[seriesKey][]store.SeriesNoise)
-	for _, target := range slices.Sorted(maps.Keys(targets)) {
-		models, err := record.Noise(ctx, project, target)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range models {
-			if k := (seriesKey{m.TestCase, m.Metric}); m.Collector == "" {
-				out[k] = append(out[k], m)
-			}
-		}
+	if len(targets) == 0 {
+		return nil, nil
+	}
+	models, err := record.NotableNoise(ctx, project, slices.Sorted(maps.Keys(targets)), slices.SortedFunc(maps.Keys(inTurns), bench.CompareTestCases))
+	if err != nil || len(models) == 0 {
+		return nil, err
+	}
+	out := make(map[seriesKey][]store.SeriesNoise, len(models))
+	for _, m := range models {
+		k := seriesKey{m.TestCase, m.Metric}
+		out[k] = append(out[k], m)
 	}
 	return out, nil
 }

@@ -25,21 +25,23 @@ func WithTurns(facts Facts, stored []stats.Series, sessions []Session) []report.
 // series returns the series of a comparison with their evidence, and the verdicts that are stored.
 func (d decisions) series(facts Facts, stored []stats.Series, sessions []Session) []report.Series {
 	evidence := d.bySurrounding(sessions)
-	var out []report.Series
-	add := func(k seriesKey, s stats.Series) {
-		series := report.Series{
-			Series: s, Deciding: verdict.Deciding(s.Metric),
+	out := make([]report.Series, 0, len(stored)+len(evidence))
+	add := func(k seriesKey, s *stats.Series) {
+		out = append(out, report.Series{
+			Series: *s, Deciding: verdict.Deciding(s.Metric),
 			Evidence: verdict.Evidence{Exact: s.Exact, Delta: verdict.Delta(s.Metric, s.Exact)},
-		}
-		d.decide(&series, k, evidence[k])
+		})
+		d.decide(&out[len(out)-1], k, evidence[k])
+	}
+	for i := range stored {
+		k := seriesKey{TestCase(stored[i].TestCase), Metric(stored[i].Key)}
+		add(k, &stored[i])
 		delete(evidence, k)
-		out = append(out, series)
 	}
-	for _, s := range stored {
-		add(seriesKey{TestCase(s.TestCase), Metric(s.Key)}, s)
-	}
+	names := newNaming(facts)
 	for _, k := range slices.Collect(maps.Keys(evidence)) {
-		add(k, newSeries(facts, k, nil, nil))
+		s := names.series(k, nil, nil)
+		add(k, &s)
 	}
 	out = slices.DeleteFunc(out, func(s report.Series) bool { return len(s.A)+len(s.B)+len(s.Evidence.Sessions) == 0 })
 	slices.SortFunc(out, func(x, y report.Series) int { return x.Key.Compare(y.Key) })
