@@ -66,7 +66,7 @@ func (s *historyHandlers) read(ctx context.Context, in *readHistory) (*written, 
 	read, err := results.ReadHistory(ctx, s.record, s.suites, results.HistoryQuery{
 		Project: in.Project, Type: in.Type, From: in.From, To: in.To, Limit: in.Limit, Metric: in.Metric, Words: in.Words,
 		Arrangement: history.Arrangement{Split: in.Split, Line: in.Line, Charts: in.Charts, Lines: in.Lines}, Chart: in.Chart, OneChart: in.One,
-		Columns: in.Columns, ByDate: in.X == "date", Band: in.Band, Runs: in.Runs, Bare: in.Bare,
+		Columns: in.Columns, ByDate: in.X == "date", Band: in.Band, Runs: in.Runs, Bare: in.Bare, Drawn: drawings(ctx),
 	})
 	switch {
 	case errors.Is(err, results.ErrNoSuchArtifact):
@@ -110,7 +110,7 @@ func historyOf(h results.History, in *readHistory) apiclient.History {
 		out.Places = append(out.Places, apiclient.HistoryPlace{SizeClass: p.SizeClass, HardwareID: p.HardwareID, CoLocated: p.CoLocated, Segment: p.Segment, Suite: p.Suite})
 	}
 	for _, c := range h.Charts {
-		chart := apiclient.HistoryChart{Name: c.Name, Left: c.Left, Lines: make([]apiclient.HistoryLine, len(c.Lines))}
+		chart := apiclient.HistoryChart{Name: c.Name, Left: c.Left, Lines: make([]apiclient.HistoryLine, len(c.Lines)), Digest: c.Digest, Drawn: c.Drawn}
 		for i, l := range c.Lines {
 			chart.Lines[i] = historyLine(l, in)
 		}

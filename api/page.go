@@ -38,11 +38,22 @@ func (s *base) servePages() error {
 type ownClient struct{ *apiclient.Client }
 
 func (c ownClient) History(ctx context.Context, project string, q apiclient.HistoryQuery) (apiclient.History, error) {
+	ctx = context.WithValue(ctx, drawingsKey{}, q.Drawings)
 	return take(ctx, func(ctx context.Context) (apiclient.History, error) { return c.Client.History(ctx, project, q) })
 }
 
 func (c ownClient) Compare(ctx context.Context, q apiclient.CompareQuery) (apiclient.Comparison, error) {
 	return take(ctx, func(ctx context.Context) (apiclient.Comparison, error) { return c.Client.Compare(ctx, q) })
+}
+
+type drawingsKey struct{}
+
+// drawings returns what tells which charts the caller has drawings of; nil: it has none.
+func drawings(ctx context.Context) func(digest string) bool {
+	if kept, there := ctx.Value(drawingsKey{}).(apiclient.Drawings); there {
+		return kept.Has
+	}
+	return nil
 }
 
 type takerKey struct{}

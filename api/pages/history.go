@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"html/template"
 	"math"
 	"net/url"
 	"slices"
@@ -93,14 +92,12 @@ type historyZoom struct{ From, To, Text string }
 
 // historyChart is a chart with its lines in words.
 type historyChart struct {
-	ID, Name string
-	SVG      template.HTML
+	keptChart
+	Name string
 	// Picture is the address of the chart alone, Data that of its values, and Values that of
 	// the page that lists them.
 	Picture, Data, Values string
-	Lines                 []historyLine
 	Left                  int
-	Plot                  chart.Plot
 }
 
 // historyLine describes a line beside its drawing.
@@ -197,6 +194,8 @@ func (p *Pages) history(v *visit) (*view, error) {
 		q.OneChart, q.Chart = true, open
 	}
 	asked := out.drawn(q, chart.Chart{})
+	kept := p.charts.of(&out)
+	asked.Drawings = kept
 	if opened { // with all values
 		asked = q
 		asked.Runs = true
@@ -210,9 +209,9 @@ func (p *Pages) history(v *visit) (*view, error) {
 	csv.Set("format", "csv")
 	out.CSV = "/api/v1" + historyAddress(project) + query(csv)
 	shown.APIPath = out.JSON
-	for i, c := range out.History.Charts {
-		drawn, lines := out.draw(i, c)
-		one := historyChart{ID: drawn.ID, Name: out.nameOf(c), Lines: lines, Left: c.Left, Plot: drawn.Plot()}
+	for _, c := range out.History.Charts {
+		drawn := kept.draw(c)
+		one := historyChart{keptChart: drawn, Name: out.nameOf(c), Left: c.Left}
 		own := v.URL.Query()
 		own.Set(openParameter, c.Name) // it may be empty
 		one.Values = v.URL.EscapedPath() + query(own) + "#values"
@@ -224,8 +223,7 @@ func (p *Pages) history(v *visit) (*view, error) {
 		own.Set(fromParameter, out.Artifacts[0].Tag)
 		own.Set(toParameter, out.Newest().Tag)
 		one.Data = historyAddress(project) + "/chart.json" + query(own)
-		out.Linear = out.Linear || out.choice(scaleParameter) == logScale && !drawn.Log
-		one.SVG = template.HTML(drawn.SVG()) //nolint:gosec // the package escapes what others have written
+		out.Linear = out.Linear || out.choice(scaleParameter) == logScale && !drawn.log
 		out.Charts = append(out.Charts, one)
 	}
 	if opened && len(out.History.Charts) > 0 {
@@ -317,8 +315,8 @@ const logScale = "log"
 func (h *historyView) Changes() bool { return h.choice(yParameter) != "value" }
 
 // draw draws a chart, and describes its lines.
-func (h *historyView) draw(number int, c apiclient.HistoryChart) (chart.Chart, []historyLine) {
-	out := chart.Chart{ID: fmt.Sprintf("chart-%d", number), Title: h.nameOf(c), Ticks: h.ticks()}
+func (h *historyView) draw(c apiclient.HistoryChart) (chart.Chart, []historyLine) {
+	out := chart.Chart{ID: chartID(c.Name), Title: h.nameOf(c), Ticks: h.ticks()}
 	if n := len(h.Artifacts); n > 1 {
 		out.From, out.To = h.ends()
 	}

@@ -62,7 +62,7 @@ func TestAChartOfACutLineLooksTheSame(t *testing.T) {
 				for _, b := range breaks {
 					l.Breaks = append(l.Breaks, apiclient.HistoryBreak{At: b.At, Reason: b.Reason})
 				}
-				out, words := view.draw(0, apiclient.HistoryChart{Name: "c", Lines: []apiclient.HistoryLine{l}})
+				out, words := view.draw(apiclient.HistoryChart{Name: "c", Lines: []apiclient.HistoryLine{l}})
 				return out.SVG() + fmt.Sprint(words[0].First, words[0].Last, words[0].Moved, words[0].Compare, words[0].Notes, words[0].Count())
 			}
 			all := drawn(points, history.Breaks(points, &changes), nil, 0)

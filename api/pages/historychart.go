@@ -17,7 +17,7 @@ var pictureSize = chart.Chart{Width: 2 * chart.DefaultWidth, Height: 2 * chart.D
 func (p *Pages) chartPicture(w http.ResponseWriter, r *http.Request) {
 	asked := func(h *historyView, q apiclient.HistoryQuery) apiclient.HistoryQuery { return h.drawn(q, pictureSize) }
 	p.answerChart(w, r, "image/svg+xml; charset=utf-8", asked, func(h *historyView) ([]byte, error) {
-		drawn, _ := h.draw(0, h.History.Charts[0])
+		drawn, _ := h.draw(h.History.Charts[0])
 		drawn.Width, drawn.Height = pictureSize.Width, pictureSize.Height
 		var err error
 		drawn.StyleSheet, err = p.assets.path("benchloom.css")

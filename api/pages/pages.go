@@ -43,6 +43,7 @@ type Pages struct {
 	assets    assets
 	templates map[string]*template.Template
 	live      *live
+	charts    keptCharts
 }
 
 // New returns the pages.
@@ -54,7 +55,7 @@ func New(c Config) (*Pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the pages: %w", err)
 	}
-	return &Pages{Config: c, assets: kept.assets, templates: kept.templates, live: newLive()}, nil
+	return &Pages{Config: c, assets: kept.assets, templates: kept.templates, live: newLive(), charts: newKeptCharts(maxKeptCharts)}, nil
 }
 
 // built holds the parts of pages.

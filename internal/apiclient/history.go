@@ -64,6 +64,10 @@ type HistoryChart struct {
 	Name  string        `json:"name" doc:"Value of the parameter by which charts are split; empty: the series have none."`
 	Lines []HistoryLine `json:"lines" doc:"Those with the largest recent shift first."`
 	Left  int           `json:"left,omitempty" doc:"Lines that are not among them."`
+	// Digest identifies all that a drawing of the chart shows, and Drawn is set if the caller has one: then there are no
+	// lines. Only those who ask for it learn it, see [HistoryQuery].
+	Digest string `json:"-"`
+	Drawn  bool   `json:"-"`
 }
 
 // HistoryLine is a series, or the geometric mean of several. Its columns are as long as each other: what stands at one place
@@ -132,6 +136,15 @@ type HistoryQuery struct {
 	// Runs asks for the runs that measured the points, Bare leaves out what is known of artifacts besides tag, date and
 	// releases.
 	Runs, Bare bool
+	// Drawings are those that the caller has: the lines of their charts are left out. Only an API in the same process asks
+	// for them. nil: it has none.
+	Drawings Drawings
+}
+
+// Drawings are kept drawings of charts. The API asks for them before it answers, in the goroutine of the call.
+type Drawings interface {
+	// Has reports whether there is a drawing of a chart with a digest; then it stays until the answer has been shown.
+	Has(digest string) bool
 }
 
 // Values returns the query as parameters of the address.

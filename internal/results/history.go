@@ -24,6 +24,7 @@ type HistoryRecord interface {
 	HistoryReleases(ctx context.Context, project string, from, to time.Time, commits []string, most int) (releases []store.HistoryRelease, left int, err error)
 	SeriesOf(ctx context.Context, project string, most int) (series []store.Series, left int, err error)
 	Histories(ctx context.Context, artifacts, series []int64, each func(of []store.History) error) error
+	HistoryState(ctx context.Context, project string, artifacts []int64) (string, error)
 	HistoryRuns(ctx context.Context, artifacts, series []int64) ([]store.HistoryRun, error)
 	HistoryFailures(ctx context.Context, artifacts, testCases []int64, most int) (failures []store.HistoryFailure, left int, err error)
 	HistoryChanges(ctx context.Context, artifacts []int64, metric bench.Metric, most int) (changes []store.HistoryChange, left int, err error)
@@ -79,6 +80,9 @@ type HistoryQuery struct {
 	Band    history.Band
 	// Runs asks for the runs that measured the points, Bare leaves out what is known of artifacts besides tag and date.
 	Runs, Bare bool
+	// Drawn reports whether the caller has the drawing of a chart with a digest; the lines of such a chart are left out. It
+	// is called by the goroutine that reads. nil: it has none.
+	Drawn func(digest string) bool
 }
 
 // HistoryKeys are the keys of key:value in the words of a history.
@@ -124,6 +128,10 @@ type HistoryChart struct {
 	Lines []HistoryLine
 	// Left counts the lines that are not among them.
 	Left int
+	// Digest identifies all that a drawing of the chart shows; empty: it is not known. Drawn is set if the caller has the
+	// drawing, and the lines are left out.
+	Digest string
+	Drawn  bool
 }
 
 // HistoryLine is one line: a series, or the geometric mean of several.
@@ -168,9 +176,9 @@ func ReadHistory(ctx context.Context, record HistoryRecord, suites Suites, q His
 		if err != nil {
 			return History{}, err
 		}
-		r.facts = loaded
+		r.facts, r.suite = loaded, project.SuiteHash
 	}
-	for _, step := range []func(context.Context) error{r.part, r.choose, r.describe, r.arrange, r.nameRuns, r.mark} {
+	for _, step := range []func(context.Context) error{r.part, r.choose, r.describe, r.arrange, r.findFailures, r.readLines, r.nameRuns} {
 		if err := step(ctx); err != nil {
 			return History{}, err
 		}
@@ -183,7 +191,9 @@ type historyReading struct {
 	record HistoryRecord
 	query  HistoryQuery
 	facts  Facts
-	out    History
+	// suite is the content hash of the suite; empty: there is none.
+	suite string
+	out   History
 	// ids of the artifacts, by their numbers in the part.
 	ids []int64
 	at  map[int64]int
@@ -195,13 +205,14 @@ type historyReading struct {
 	places  map[history.Place]int
 	// compared says where points do not compare.
 	compared history.Changes
+	// charts are those that are answered, and failures by test case those of their series.
+	charts   []history.Chart
+	failures map[int64][]HistoryFailure
 	// drawing of the part; drawn holds the lines of one series, odd the artifacts for which a series has a value that is not
 	// finite, both by the index of the series.
 	drawing history.Drawing
 	drawn   map[int]drawnLine
 	odd     map[int][]int
-	// lines leads from the test cases of lines to the lines.
-	lines map[int64][]*HistoryLine
 }
 
 type caseMetric struct {

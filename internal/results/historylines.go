@@ -12,7 +12,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// arrange puts the series with the largest shifts into charts, and reads their points.
+// arrange puts the series with the largest shifts into charts.
 func (r *historyReading) arrange(ctx context.Context) error {
 	if len(r.found) == 0 || len(r.ids) == 0 {
 		return nil
@@ -26,21 +26,67 @@ func (r *historyReading) arrange(ctx context.Context) error {
 	if err := r.read(ctx, r.ids[len(r.ids)-newest:], all, func(s int, line mergedLine) { shifts[s] = history.Shift(line.points, r.out.Places) }); err != nil {
 		return err
 	}
-	charts, left := r.query.Arrange(r.series, shifts)
-	r.out.Left = left
+	r.charts, r.out.Left = r.query.Arrange(r.series, shifts)
+	shown := 0
+	for _, c := range r.charts {
+		for _, l := range c.Lines {
+			shown += len(l.Series)
+		}
+	}
+	if most := max(2, maxHistoryPoints/shown); most < len(r.ids) {
+		older := len(r.ids) - most
+		r.narrow(older, "only the newest %d of %d artifacts are read, because these lines have %d series; narrow the series to see more", most, len(r.ids), shown)
+		r.out.Earlier, r.out.Artifacts = r.out.Artifacts[older-1].HistoryArtifact.Tag, r.out.Artifacts[older:]
+		r.number()
+	}
+	return nil
+}
+
+// findFailures finds out why the series of the charts lack values.
+func (r *historyReading) findFailures(ctx context.Context) error {
+	var cases []int64
+	for _, c := range r.charts {
+		for _, l := range c.Lines {
+			for _, s := range l.Series {
+				cases = append(cases, r.found[s].TestCaseID)
+			}
+		}
+	}
+	if len(cases) == 0 {
+		return nil
+	}
+	slices.Sort(cases)
+	failures, left, err := r.record.HistoryFailures(ctx, r.ids, slices.Compact(cases), maxHistoryMarks)
+	if err != nil {
+		return err
+	}
+	r.narrow(left, "%d failures of the oldest artifacts are not marked", left)
+	r.failures = make(map[int64][]HistoryFailure)
+	for _, f := range failures {
+		r.failures[f.TestCaseID] = append(r.failures[f.TestCaseID], HistoryFailure{At: r.at[f.ArtifactID], Reason: f.Reason})
+	}
+	return nil
+}
+
+// readLines reads the points of the charts of which the caller has no drawing.
+func (r *historyReading) readLines(ctx context.Context) error {
+	if len(r.charts) == 0 {
+		return nil
+	}
+	same, err := r.lookForDrawings(ctx)
+	if err != nil {
+		return err
+	}
 	var shown []int
 	alone := make(map[int]bool)
-	for _, c := range charts {
+	for i, c := range r.charts {
+		if r.out.Charts[i].Drawn {
+			continue
+		}
 		for _, l := range c.Lines {
 			shown = append(shown, l.Series...)
 			alone[l.Series[0]] = r.alone(l)
 		}
-	}
-	if most := max(2, maxHistoryPoints/len(shown)); most < len(r.ids) {
-		older := len(r.ids) - most
-		r.narrow(older, "only the newest %d of %d artifacts are read, because these lines have %d series; narrow the series to see more", most, len(r.ids), len(shown))
-		r.out.Earlier, r.out.Artifacts = r.out.Artifacts[older-1].HistoryArtifact.Tag, r.out.Artifacts[older:]
-		r.number()
 	}
 	r.drawing = history.NewDrawing(r.along(), r.query.Columns, r.query.Band)
 	r.drawn, r.odd = make(map[int]drawnLine), make(map[int][]int)
@@ -54,7 +100,17 @@ func (r *historyReading) arrange(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	r.draw(charts)
+	if err := same(ctx); err != nil {
+		return err
+	}
+	for i, c := range r.charts {
+		if one := &r.out.Charts[i]; !one.Drawn {
+			one.Lines = make([]HistoryLine, len(c.Lines))
+			for k, l := range c.Lines {
+				r.line(&one.Lines[k], l)
+			}
+		}
+	}
 	return nil
 }
 
@@ -113,18 +169,6 @@ func (r *historyReading) lay(points []history.Point) drawnLine {
 	return drawnLine{history.Cut{Points: slices.Clone(points), Breaks: history.Breaks(points, &r.compared)}, len(points)}
 }
 
-// draw makes the lines of charts.
-func (r *historyReading) draw(charts []history.Chart) {
-	r.lines = make(map[int64][]*HistoryLine)
-	for _, c := range charts {
-		chart := HistoryChart{Name: c.Name, Left: c.Left, Lines: make([]HistoryLine, len(c.Lines))}
-		for i, l := range c.Lines {
-			r.line(&chart.Lines[i], l)
-		}
-		r.out.Charts = append(r.out.Charts, chart)
-	}
-}
-
 // line makes one line.
 func (r *historyReading) line(line *HistoryLine, l history.Line) {
 	line.Name, line.Shift, line.Metric = l.Name, l.Shift, r.out.Metric
@@ -132,7 +176,6 @@ func (r *historyReading) line(line *HistoryLine, l history.Line) {
 	for _, s := range l.Series {
 		one, testCase := r.series[s], r.found[s].TestCaseID
 		several, line.Series = append(several, one), append(line.Series, one.Name(nil))
-		r.lines[testCase] = append(r.lines[testCase], line)
 		for _, change := range r.changes[caseMetric{testCase, one.Metric}] {
 			if at, there := r.at[change.ArtifactID]; there {
 				line.Changes = append(line.Changes, HistoryChange{At: at, Against: change.Against, Change: change.Change})
@@ -141,7 +184,9 @@ func (r *historyReading) line(line *HistoryLine, l history.Line) {
 		for _, at := range r.odd[s] {
 			line.Failures = append(line.Failures, HistoryFailure{At: at, Reason: "a value is not finite"})
 		}
+		line.Failures = append(line.Failures, r.failures[testCase]...)
 	}
+	slices.SortFunc(line.Failures, func(a, b HistoryFailure) int { return cmp.Or(a.At-b.At, strings.Compare(a.Reason, b.Reason)) })
 	slices.SortFunc(line.Changes, func(a, b HistoryChange) int { return cmp.Or(a.At-b.At, strings.Compare(a.Against, b.Against)) })
 	if r.alone(l) {
 		drawn := r.drawn[l.Series[0]]
@@ -151,33 +196,6 @@ func (r *historyReading) line(line *HistoryLine, l history.Line) {
 	mean := slices.DeleteFunc(history.Mean(several, r.out.Places), func(p history.Point) bool { return !finite(p.Value) })
 	drawn := r.lay(mean)
 	line.Relative, line.Cut, line.Count = true, drawn.Cut, drawn.count
-}
-
-// mark adds why values are missing.
-func (r *historyReading) mark(ctx context.Context) error {
-	if len(r.lines) == 0 {
-		return nil
-	}
-	cases := make([]int64, 0, len(r.lines))
-	for id := range r.lines {
-		cases = append(cases, id)
-	}
-	failures, left, err := r.record.HistoryFailures(ctx, r.ids, cases, maxHistoryMarks)
-	if err != nil {
-		return err
-	}
-	r.narrow(left, "%d failures of the oldest artifacts are not marked", left)
-	for _, f := range failures {
-		for _, line := range r.lines[f.TestCaseID] {
-			line.Failures = append(line.Failures, HistoryFailure{At: r.at[f.ArtifactID], Reason: f.Reason})
-		}
-	}
-	for _, lines := range r.lines {
-		for _, line := range lines {
-			slices.SortFunc(line.Failures, func(a, b HistoryFailure) int { return cmp.Or(a.At-b.At, strings.Compare(a.Reason, b.Reason)) })
-		}
-	}
-	return nil
 }
 
 // nameRuns names the runs that measured the points of the newest artifacts.

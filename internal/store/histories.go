@@ -59,6 +59,18 @@ func (s *Store) Histories(ctx context.Context, artifacts, series []int64, each f
 	}))
 }
 
+// HistoryState identifies the points that [Store.Histories] returns of some artifacts of a
+// project: while it is the same, so are they.
+func (s *Store) HistoryState(ctx context.Context, project string, artifacts []int64) (string, error) {
+	// Strips change with their version, artifacts become stale with marks that are only added,
+	// and packing, which removes marks, gives a new version.
+	state, err := value[string](ctx, s.reports, `
+		select concat_ws(' ', coalesce((select version from packed_version where project = $1), 0),
+			(select md5(string_agg(concat_ws(',', artifact_id, xmin, ctid), ';' order by artifact_id, ctid)) from stale_result where artifact_id = any($2)))`,
+		project, artifacts)
+	return state, wrap("reading the state of histories of project "+project, err)
+}
+
 // changedPoints makes the points of artifacts from their rows, by series.
 func changedPoints(ctx context.Context, tx pgx.Tx, artifacts, series []int64) (map[int64]map[bench.Surrounding]packed.Strip, error) {
 	points := make(map[int64]map[bench.Surrounding]packed.Strip)
