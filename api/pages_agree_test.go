@@ -327,11 +327,22 @@ func TestAllTellTheSameOfAComparison(t *testing.T) {
 // API, in text and on the page.
 func TestNoFilterChangesAVerdict(t *testing.T) {
 	t.Parallel()
-	w := newRandomReleases(t, 14)
+	filterVerdicts(t, 14, 1)
+}
+
+func TestLongNoFilterChangesAVerdict(t *testing.T) {
+	t.Parallel()
+	filterVerdicts(t, 14, 6)
+}
+
+// filterVerdicts narrows each comparison of random releases that many times.
+func filterVerdicts(t *testing.T, seed uint64, times int) {
+	t.Helper()
+	w := newRandomReleases(t, seed)
 	words := []string{"full", "-full", "scenario:full", "metric:max-rss", "-metric:wall-time", "wall", "undecided", "-undecided", "changed", "verdict:changed", "profile:build", "gin", "-kit", "benchmark:zap", "category:primary"}
 	w.pairs(func(a, b string, compared apiclient.Comparison) {
 		whole := w.page(t, "", compareGo+"?show=all&a="+a+"&b="+b).rows()
-		for range 6 {
+		for range times {
 			query := apiclient.CompareQuery{Project: "go", A: a, B: b, OnlyInTurns: w.random.IntN(4) == 0}
 			if w.random.IntN(2) == 0 {
 				query.Metrics = []bench.Metric{one(w.random, bench.WallTime, bench.MaxRSS, "size:binary", "MB/s")}

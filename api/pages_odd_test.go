@@ -168,15 +168,25 @@ func TestASeriesWithOneValueIsShown(t *testing.T) {
 }
 
 // Many equal values are no change.
-func TestFiveThousandEqualValuesAreShown(t *testing.T) {
+func TestFiveHundredEqualValuesAreShown(t *testing.T) {
 	t.Parallel()
+	equalValues(t, 500)
+}
+
+func TestLongFiveThousandEqualValuesAreShown(t *testing.T) {
+	t.Parallel()
+	equalValues(t, 5000)
+}
+
+func equalValues(t *testing.T, values int) {
+	t.Helper()
 	b := setup(t)
 	b.ended(t, "1.25.0", "1.26.0")
 	b.past(t, `
 		update pstat set value = 2 where `+wallTimes+`;
 		with more as (
 			insert into collection (result_id, iteration, collected_at)
-			select r.id, n, timestamptz '2026-01-03' + n * interval '1 second' from test_result r, generate_series(101, 5095) n returning id, result_id
+			select r.id, n, timestamptz '2026-01-03' + n * interval '1 second' from test_result r, generate_series(101, 95 + `+fmt.Sprint(values)+`) n returning id, result_id
 		)
 		insert into pstat (series_id, artifact_id, collection_id, value)
 		select se.id, r.artifact_id, more.id, 2 from more join test_result r on r.id = more.result_id
@@ -187,7 +197,7 @@ func TestFiveThousandEqualValuesAreShown(t *testing.T) {
 	for _, r := range found.compared.Result.Rows {
 		if r.Metric == "wall-time" && r.Scenario == "full" {
 			equal++
-			require.Equal(t, []int{5000, 5000}, []int{r.A.N, r.B.N})
+			require.Equal(t, []int{values, values}, []int{r.A.N, r.B.N})
 			require.Zero(t, r.Change.Value)
 			require.False(t, r.Significant)
 			require.Empty(t, r.Suspicion)
@@ -197,14 +207,24 @@ func TestFiveThousandEqualValuesAreShown(t *testing.T) {
 }
 
 // A long history of equal values is a line.
-func TestAHistoryOfFiveThousandEqualPointsIsShown(t *testing.T) {
+func TestAHistoryOfFiveHundredEqualPointsIsShown(t *testing.T) {
 	t.Parallel()
+	equalPoints(t, 500)
+}
+
+func TestLongAHistoryOfFiveThousandEqualPointsIsShown(t *testing.T) {
+	t.Parallel()
+	equalPoints(t, 5000)
+}
+
+func equalPoints(t *testing.T, points int) {
+	t.Helper()
 	b := setup(t)
 	b.ended(t, "1.25.0", "1.26.0")
 	b.past(t, `update pstat set value = 2 where `+wallTimes)
 	b.past(t, `
 		with added as (
-			insert into artifact (project, tag) select 'go', '2.' || n || '.0' from generate_series(1, 4998) n returning id, tag
+			insert into artifact (project, tag) select 'go', '2.' || n || '.0' from generate_series(1, `+fmt.Sprint(points-2)+`) n returning id, tag
 		), asked as (
 			insert into benchmark_request (id, project, type, tag, status, outcome, submitter, jobs_done_at, completed_at)
 			select 'r' || translate(lpad(id::text, 10, '0'), '0123456789', 'abcdefghjk'), 'go', 'release', tag, 'completed', 'success', 'ada', now(), now() from added
@@ -220,14 +240,14 @@ func TestAHistoryOfFiveThousandEqualPointsIsShown(t *testing.T) {
 		select se.id, r.artifact_id, more.id, 2 from more join test_result r on r.id = more.result_id
 		join pstat_series se on se.test_case_id = r.test_case_id and se.metric = 'wall-time';
 		analyze`)
-	long := b.everywhere(t, "2.4997.0", "2.4998.0", "wall-time")
-	require.Contains(t, long.lines.text(), "of 5000")
-	require.Len(t, long.history.Artifacts, 5000)
+	long := b.everywhere(t, fmt.Sprintf("2.%d.0", points-3), fmt.Sprintf("2.%d.0", points-2), "wall-time")
+	require.Contains(t, long.lines.text(), fmt.Sprintf("of %d", points))
+	require.Len(t, long.history.Artifacts, points)
 	for _, l := range long.history.Charts[0].Lines {
 		if l.TestCase.Scenario != "full" {
 			continue
 		}
-		require.Len(t, l.At, 5000)
+		require.Len(t, l.At, points)
 		for i, v := range l.Values {
 			require.Equal(t, 2.0, v, i)
 		}
