@@ -88,6 +88,7 @@ func (r *runner) runVariant(ctx context.Context, testCases []bench.TestCase) err
 	r.phase(Preparing)
 	cases := make([]testCase, len(testCases))
 	for number, subject := range r.job.Subjects {
+		began := r.m.Now()
 		prepared, err := r.prepare(ctx, subject, number, suite.VariantOf(testCases[0]))
 		if err != nil {
 			return err
@@ -101,6 +102,7 @@ func (r *runner) runVariant(ctx context.Context, testCases []bench.TestCase) err
 			}
 			cases[i] = append(cases[i], u)
 		}
+		r.timed(Preparing, began)
 	}
 	r.phase(Measuring)
 	err := r.measure(ctx, cases)

@@ -50,7 +50,10 @@ func Build(ctx context.Context, machine Machine, job BuildJob) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.m.Sandbox.Clean(context.WithoutCancel(ctx))) }()
 	r.phase(Building)
-	if err := r.build(ctx, job); err != nil {
+	began := r.m.Now()
+	err = r.build(ctx, job)
+	r.timed(Building, began)
+	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -15,8 +15,22 @@ type Readings interface {
 	Read() machine.Reading
 }
 
-// observe runs a command and returns what the machine did meanwhile; nil if it is not read.
-func (r *runner) observe(ctx context.Context, c call) (measure.Sample, *machine.Delta, *Failure, error) {
+// observe runs a measured command and returns what the machine did meanwhile; nil if it is not read.
+func (r *runner) observe(ctx context.Context, c call, m Measured) (measure.Sample, *machine.Delta, *Failure, error) {
+	if r.m.Watcher != nil {
+		r.forgetPhases()
+		r.m.Watcher.Begin(m)
+		begin := r.m.Now()
+		sample, during, failure, err := r.read(ctx, c)
+		r.m.Watcher.End()
+		r.watched(begin, sample)
+		return sample, during, failure, err
+	}
+	return r.read(ctx, c)
+}
+
+// read runs a command between two readings of the machine.
+func (r *runner) read(ctx context.Context, c call) (measure.Sample, *machine.Delta, *Failure, error) {
 	if r.m.Readings == nil {
 		sample, failure, err := r.execute(ctx, c)
 		return sample, nil, failure, err

@@ -35,7 +35,7 @@ func (r *runner) iterate(ctx context.Context, u *unit, n int) error {
 	invalid, disturbed := 0, 0
 	for {
 		tried := r.m.Now()
-		got, err := r.attempt(ctx, u, what)
+		got, err := r.attempt(ctx, u, n, what)
 		if err != nil {
 			return err
 		}
@@ -92,8 +92,9 @@ type attempted struct {
 	failure    *Failure
 }
 
-// attempt tries an iteration once. An error is the machine's or the context's.
-func (r *runner) attempt(ctx context.Context, u *unit, what string) (attempted, error) {
+// attempt tries round n once. An error is the machine's or the context's.
+func (r *runner) attempt(ctx context.Context, u *unit, n int, what string) (attempted, error) {
+	began := r.m.Now()
 	if err := r.fresh(ctx, u); err != nil {
 		return attempted{}, fmt.Errorf("%s: %w", what, err)
 	}
@@ -114,7 +115,8 @@ func (r *runner) attempt(ctx context.Context, u *unit, what string) (attempted, 
 		command.Stdout = &stdout
 	}
 	collection := &Collection{StartedAt: r.m.Now()}
-	sample, during, failure, err := r.observe(ctx, call{what, command})
+	r.timed(SettingUp, began)
+	sample, during, failure, err := r.observe(ctx, call{what, command}, u.measured(n))
 	if failure != nil || err != nil {
 		return attempted{failure: failure}, err
 	}
@@ -139,6 +141,17 @@ func (r *runner) attempt(ctx context.Context, u *unit, what string) (attempted, 
 		return attempted{failure: &Failure{Kind: kind, Message: fmt.Sprintf("%s: %v", what, err), Output: end.String()}}, nil
 	}
 	return attempted{collection: collection}, nil
+}
+
+// measured identifies the command of round n.
+func (u *unit) measured(n int) Measured {
+	m := Measured{TestCase: u.result.TestCase, Subject: u.result.Subject}
+	if n < u.recipe.Warmups {
+		m.Warmup = n + 1
+	} else {
+		m.Iteration = n + 1 - u.recipe.Warmups
+	}
+	return m
 }
 
 // processMetrics returns the metrics of the process itself; unknown ones are

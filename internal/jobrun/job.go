@@ -97,12 +97,14 @@ type Sink interface {
 type Phase string
 
 // The phases of a job. This package reports preparing and measuring, once per block; its callers report fetching and
-// uploading.
+// uploading. A [Watcher] is told of them in more detail.
 const (
 	Fetching  Phase = "fetching"
 	Preparing Phase = "preparing"
 	Measuring Phase = "measuring"
 	Uploading Phase = "uploading"
+	// SettingUp is the part of an iteration before its measured command. Only watchers are told.
+	SettingUp Phase = "setting up"
 	// Building is the only phase of [Build].
 	Building Phase = "building"
 )

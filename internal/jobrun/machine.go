@@ -68,6 +68,8 @@ type Machine struct {
 	CoLocated bool
 	// Sampled, if set, is called with the sample of each command, including failed ones.
 	Sampled func(measure.Sample)
+	// Watcher, if set, accompanies each job.
+	Watcher Watcher
 }
 
 func (m Machine) check() error {
