@@ -41,6 +41,8 @@ type slotGroups struct {
 
 // legacyGroup is a group in a version 1 hierarchy.
 type legacyGroup struct {
+	controllers []string
+
 	dir    string
 	origin string // the group that the collector itself is in
 }
@@ -170,7 +172,7 @@ func (g *slotGroups) addLegacy(config SandboxConfig, h hierarchy, have, refused 
 		}
 	}
 	if err == nil {
-		g.legacy = append(g.legacy, legacyGroup{dir: dir, origin: filepath.Join(h.mount, h.own)})
+		g.legacy = append(g.legacy, legacyGroup{controllers: h.controllers, dir: dir, origin: filepath.Join(h.mount, h.own)})
 	}
 }
 

@@ -46,6 +46,8 @@ func runHelper(name string, args []string) error {
 			return err
 		}
 		os.Exit(code)
+	case "avoid": // CPU, directory
+		return avoid(args[0], args[1])
 	case "burn": // CPU time in ms
 		return burn(args[0])
 	case "eat": // memory in MiB
