@@ -130,9 +130,12 @@ type HostLock interface {
 // Sender delivers uploads to whoever stores them.
 type Sender interface {
 	// Send delivers an upload and returns nil once it is stored. It ends when the context does. The error is [ErrRefused] if
-	// sending it again is in vain; after any other, the same upload may be sent a second time and must then be stored once.
+	// sending it again is in vain, and [ErrNoReceiver] if sending anything is; after any other, the same upload may be sent a second time and must then be stored once.
 	Send(ctx context.Context, u Upload) error
 }
 
 // ErrRefused is the error of an upload that the receiver refused for good.
 var ErrRefused = errors.New("the receiver refused the upload")
+
+// ErrNoReceiver is an [ErrRefused] that tells that nobody takes uploads: no other one is sent.
+var ErrNoReceiver = fmt.Errorf("%w, and takes none", ErrRefused)

@@ -90,11 +90,13 @@ func (s *source) perSecond(series Series, value float64, now time.Time) (float64
 // failed logs what kept a source from being read, at most once a minute.
 func (s *source) failed(log *slog.Logger, err error) {
 	s.trouble.Do(func() {
-		log.Warn("the profiler cannot read a source", "source", s.Name(), "error", err)
+		name := "one without a name"
+		_ = guarded(func() error { name = s.Name(); return nil })
+		log.Warn("the profiler cannot read a source", "source", name, "error", err)
 	})
 }
 
-func (s *source) close() error { return guarded(s.Close) }
+func (s *source) close() error { return guarded(func() error { return s.Close() }) }
 
 // turn is the right to record the machine, which one agent of a host has. It keeps it until it leaves.
 type turn struct {
@@ -107,7 +109,10 @@ func (t *turn) take() (mine bool, err error) {
 	if t.lock == nil || t.taken {
 		return t.taken, nil
 	}
-	t.taken, err = t.lock.TryLock()
+	err = guarded(func() (err error) {
+		t.taken, err = t.lock.TryLock()
+		return err
+	})
 	return t.taken, err
 }
 
@@ -116,5 +121,5 @@ func (t *turn) leave() error {
 		return nil
 	}
 	t.taken = false
-	return t.lock.Unlock()
+	return guarded(func() error { return t.lock.Unlock() })
 }

@@ -26,6 +26,8 @@ type shipping struct {
 	totals  *counts
 	log     *slog.Logger
 	trouble rate.Sometimes
+	// vain is set once nobody takes uploads.
+	vain bool
 }
 
 // counts are the totals of an agent.
@@ -62,6 +64,10 @@ func (s *shipping) abandon() {
 }
 
 func (s *shipping) deliver(ctx context.Context, u Upload) {
+	if s.vain {
+		s.totals.dropped.Add(int64(u.points()))
+		return
+	}
 	err := s.try(ctx, u)
 	if err != nil && !errors.Is(err, ErrRefused) && pause(ctx, retryAfter) {
 		err = s.try(ctx, u)
@@ -71,6 +77,11 @@ func (s *shipping) deliver(ctx context.Context, u Upload) {
 		return
 	}
 	s.totals.dropped.Add(int64(u.points()))
+	if errors.Is(err, ErrNoReceiver) {
+		s.vain = true
+		s.log.Debug("nobody takes samples of the profiler", "error", err)
+		return
+	}
 	if ctx.Err() == nil {
 		s.trouble.Do(func() {
 			s.log.Warn("dropping samples of the profiler", "values", u.points(), "error", err)

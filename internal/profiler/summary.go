@@ -38,8 +38,8 @@ type SeriesSummary struct {
 	Unit Unit `json:"unit"`
 	// Batches are the indexes of the commands, ascending.
 	Batches []int `json:"batches"`
-	// Mean of a counter is its growth during the command divided by the command's time, Max the largest value that was sampled
-	// then, or the mean if nothing was.
+	// Mean of a counter is its growth during the command divided by the command's time. Max is the largest such value of a second
+	// of it, and the mean of a command that took less. Of other values there is a reading each second.
 	Mean []float64 `json:"mean"`
 	Max  []float64 `json:"max"`
 }
