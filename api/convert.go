@@ -18,7 +18,7 @@ func requestOf(r bench.Request) apiclient.Request {
 		Submitter: r.Submitter, Queue: r.Queue, Branch: r.Branch, Selection: r.Selection, Versus: r.Versus, Command: shownCommand(r.Command), Batch: r.Batch, CommitDate: r.CommitDate,
 		CreatedAt: r.CreatedAt, AdmittedAt: r.AdmittedAt, JobsDoneAt: r.JobsDoneAt, EndedAt: r.CompletedAt,
 		Baseline: r.Baseline, Verdicts: verdictsOf(r.Summary), Message: r.Message, WorkflowID: r.Ref().WorkflowID(),
-		Constraints: constraintsOf(r.Constraints),
+		Constraints: constraintsOf(r.Constraints), Profiling: shownProfiling(r.Profiling),
 	}
 }
 

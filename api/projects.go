@@ -117,6 +117,9 @@ func (s *projectHandlers) applyProject(ctx context.Context, in *applyProject) (*
 	if err := wanted.Config.Source.CheckSecrets(); err != nil {
 		return nil, fmt.Errorf("project %s: %w", in.Project, err)
 	}
+	if _, err := profilingSettings(wanted.Config.Profiling); err != nil {
+		return nil, err
+	}
 	if _, err := plan.SizePolicy(wanted.Config.Size); err != nil {
 		return nil, fmt.Errorf("project %s: %w", in.Project, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -54,8 +55,12 @@ func (s *requestHandlers) createRequest(ctx context.Context, in *createRequest) 
 	if r.Constraints, err = readConstraints(wanted.Constraints); err != nil {
 		return nil, err
 	}
+	r.Profiling = givenProfiling(wanted.Profiling)
 	f, err := s.facts(ctx, r, project)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkProfiling(wanted.Profiling, f.Config); err != nil {
 		return nil, err
 	}
 	var warnings []string
@@ -149,6 +154,8 @@ func differs(wanted apiclient.NewRequest, stored bench.Request) error {
 		other = "branch"
 	case stored.Batch > 0:
 		other = "set of jobs"
+	case !reflect.DeepEqual(stored.Profiling, givenProfiling(wanted.Profiling)):
+		other = "profiling"
 	case !sameConstraints(stored.Constraints, wanted.Constraints):
 		other = "set of constraints"
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/machine"
+	"github.com/benchloom/benchloom/internal/profiler"
 )
 
 // Project is a tracked project.
@@ -54,6 +55,7 @@ type NewRequest struct {
 	Versus         string            `json:"versus,omitempty" doc:"For adhoc, with a tag: the baseline, an artifact that is measured in turns with it, iteration by iteration, and compared with it." example:"1.25.0"`
 	Command        *Command          `json:"command,omitempty" doc:"For adhoc: a command line instead of the suite."`
 	Jobs           []NewJob          `json:"jobs,omitempty" minItems:"1" maxItems:"100000" doc:"For adhoc: many command lines, each a job of this request; all are accepted or none. A job inherits from the request what it leaves out."`
+	Profiling      bench.Profiling   `json:"profiling,omitzero" doc:"What is recorded beside its runs; what is left out is as in its project."`
 	Branch         string            `json:"branch,omitempty" maxLength:"255" doc:"Branch that it belongs to, for account limits by branch."`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"128" doc:"The same key by the same user gives the same request."`
 	Reason         string            `json:"reason,omitempty" maxLength:"500" doc:"Reason, recorded in the audit."`
@@ -104,6 +106,7 @@ type Request struct {
 
 	// Constraints are the request's own; those of its project apply as well.
 	Constraints bench.ConstraintSpec `json:"constraints,omitzero"`
+	Profiling   bench.Profiling      `json:"profiling,omitzero" doc:"What it asks to record beside its runs."`
 	Warnings    []string             `json:"warnings,omitempty" doc:"In the answer to a submission: why it may have to wait."`
 }
 
@@ -304,6 +307,8 @@ type RunPlan struct {
 	Artifacts bench.ArtifactSource `json:"artifacts,omitzero"`
 	// Norms tell what the test cases usually do to the machine.
 	Norms []SeriesNorms `json:"norms,omitempty" doc:"What the machine usually does while a test case is measured, to judge disturbances by."`
+	// Profiling says how the run is recorded; absent: not at all.
+	Profiling *profiler.Settings `json:"profiling,omitempty" doc:"How the machine and the job are recorded while it runs; absent: they are not."`
 	// Build is the order of a build job.
 	Build *BuildOrder `json:"build,omitempty"`
 	// BuiltAs is the build of the artifact; empty if it is not built.

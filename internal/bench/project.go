@@ -39,6 +39,8 @@ type ProjectConfig struct {
 	AffinityWait string `json:"affinity_wait,omitempty" yaml:"affinity_wait" doc:"How long a job waits for collectors that have its cache directories, such as 30s, or never; empty: 30s."`
 	// BenchmarkSets bind benchmarks to pools; empty: all may run on any suitable pool.
 	BenchmarkSets []BenchmarkSet `json:"benchmark_sets,omitempty" yaml:"benchmark_sets" doc:"Which benchmarks are measured on which pool; empty: all wherever they can run."`
+	// Profiling says what is recorded beside its runs.
+	Profiling Profiling `json:"profiling,omitzero" yaml:"profiling" doc:"What is recorded beside runs, of the machine and the job; left out: everything."`
 	// Keep is read by [ProjectConfig.Retention].
 	Keep map[string]string `json:"keep,omitempty" yaml:"keep" doc:"How long what the project leaves is kept, such as {try: 90d, output: forever}; left out: as for all projects."`
 }

@@ -149,6 +149,8 @@ type Scope struct {
 	SizeClass SizeClass
 	// Constraints limit where an ad-hoc request's jobs may run; nil: none.
 	Constraints *Constraints
+	// Profiling says what is recorded beside its runs; nil: what the project says.
+	Profiling *Profiling
 }
 
 // Commands holds the command that an ad-hoc request runs instead of a suite, or

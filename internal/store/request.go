@@ -28,9 +28,15 @@ type RequestFilter struct {
 
 const requestColumns = `r.id, r.project, r.type, coalesce(r.tag, '') as tag, coalesce(r.parent, '') as parent,
 	coalesce(r.waits_for, '') as waits_for, r.parent_note, coalesce(r.pr, 0) as pr, r.commit_date, r.status, coalesce(r.outcome, '') as outcome, r.completed_at, r.submitter,
-	r.selection, coalesce(r.versus, '') as versus, r.size_class, r.queue, r.branch, r.constraints, r.deferred, r.command, r.batch, r.digest, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
+	r.selection, r.selection -> 'profiling' as profiling, coalesce(r.versus, '') as versus, r.size_class, r.queue, r.branch, r.constraints, r.deferred, r.command, r.batch, r.digest, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
 	r.workflow_started_at, r.reopened_at, r.admitted_at, r.expanded_at, r.jobs_done_at, coalesce(r.baseline, '') as baseline,
 	r.summary, r.message`
+
+// selected is the content of the column selection: what of the suite is measured, and what is recorded meanwhile.
+type selected struct {
+	bench.Selection
+	Profiling *bench.Profiling `json:"profiling,omitempty"`
+}
 
 // maxListed bounds each list of requests.
 const maxListed = 500
@@ -65,7 +71,7 @@ func createRequest(ctx context.Context, tx pgx.Tx, r bench.Request) (bench.Reque
 		pgx.NamedArgs{
 			"id": r.ID, "project": r.Project, "type": r.Type, "tag": r.Tag, "parent": r.Parent,
 			"waits_for": r.WaitsFor, "parent_note": cleanText(r.ParentNote), "pr": r.PR,
-			"commit_date": r.CommitDate, "status": r.Status, "submitter": r.Submitter, "selection": r.Selection,
+			"commit_date": r.CommitDate, "status": r.Status, "submitter": r.Submitter, "selection": selected{r.Selection, r.Profiling},
 			"versus": r.Versus, "size_class": r.SizeClass, "queue": r.Queue, "branch": r.Branch, "constraints": r.Constraints,
 			"deferred": r.Deferred, "command": r.Command, "batch": r.Batch, "digest": r.Digest, "idempotency_key": r.IdempotencyKey, "message": cleanText(r.Message),
 		})
@@ -140,6 +146,8 @@ func difference(stored, asked bench.Request) string {
 		return "set of constraints"
 	case !sameJSON(stored.Selection, asked.Selection):
 		return "selection"
+	case !sameJSON(stored.Profiling, asked.Profiling):
+		return "profiling"
 	case !sameJSON(stored.Command, asked.Command):
 		return "command"
 	case stored.Digest != asked.Digest:

@@ -33,6 +33,8 @@ type RunPlan struct {
 	Run    bench.Run
 	Job    bench.Job
 	Config json.RawMessage // the project's
+	// Profiling configures what is recorded, by the request for which the job was handed out; nil: it says nothing.
+	Profiling *bench.Profiling
 	// Missing lists the job's test cases without an accepted result on this collector's
 	// size class and hardware. For a job that measures in turns these are the test cases
 	// that lack either side; both are measured again.
@@ -111,6 +113,10 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 			return err
 		}
 		if plan.Config, err = value[json.RawMessage](ctx, tx, `select config from project where name = $1`, job.Project); err != nil {
+			return err
+		}
+		if plan.Profiling, err = value[*bench.Profiling](ctx, tx, `
+			select (select r.selection -> 'profiling' from benchmark_request r join job_queue j on j.handed_out_to = r.id where j.id = $1)`, job.ID); err != nil {
 			return err
 		}
 		plan.Missing, err = missing(ctx, tx, run)
