@@ -45,6 +45,7 @@ type Machine struct {
 	Facts      measure.Facts
 	Unenforced []measure.Unenforced
 	sandbox    *measure.Sandbox
+	cpus       measure.CPUList
 }
 
 // OpenMachine locks the slot, kills leftover processes in it, and probes the
@@ -72,7 +73,7 @@ func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 	if err != nil {
 		return nil, errors.Join(err, sandbox.Close())
 	}
-	m := &Machine{Facts: facts, Unenforced: sandbox.Unenforced(), sandbox: sandbox}
+	m := &Machine{Facts: facts, Unenforced: sandbox.Unenforced(), sandbox: sandbox, cpus: c.Sandbox.CPUs}
 	cpus := len(c.Sandbox.CPUs)
 	if cpus == 0 {
 		cpus = runtime.NumCPU()

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/artifact"
@@ -54,6 +55,9 @@ func (c *Collector) build(ctx context.Context, plan apiclient.RunPlan, s *sink, 
 	machine.Points = func(point string) { c.phase(ctx, plan.Run.ID, point) }
 	job := jobrun.BuildJob{Spec: plan.Build.Spec, Revisions: c.Revisions, Archive: archive, MaxBytes: plan.Build.MaxBytes}
 	machine.Sampled = s.used.add
+	if s.profile != nil {
+		machine.Watcher = s.profile
+	}
 	building := func(ctx context.Context) error {
 		return c.onFullDisk(ctx, out, func() (bool, error) { return false, jobrun.Build(ctx, machine, job) })
 	}
@@ -61,6 +65,8 @@ func (c *Collector) build(ctx context.Context, plan apiclient.RunPlan, s *sink, 
 		return err
 	}
 	c.phase(ctx, plan.Run.ID, string(jobrun.Uploading))
+	began := time.Now()
+	defer func() { s.profile.timed(jobrun.Uploading, began) }()
 	return c.uploadBuild(ctx, plan, archive)
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/profiler"
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
@@ -38,6 +39,8 @@ type API interface {
 	UploadBlock(ctx context.Context, run bench.RunID, number int, block apiclient.Block) (apiclient.BlockReceipt, error)
 	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte) (next int64, err error)
 	FinishRun(ctx context.Context, run bench.RunID, finish apiclient.RunFinish) error
+	// SendProfile is called beside the others; it is not retried here.
+	SendProfile(ctx context.Context, run bench.RunID, u profiler.Upload) error
 	SuiteArchive(ctx context.Context, hash string) ([]byte, error)
 	BuildsAPI
 }
@@ -84,6 +87,8 @@ type Collector struct {
 	// Begin limits how often and how long an unreachable API is retried before a run
 	// begins, and Upload while it goes on: nothing that was begun should end for that.
 	Begin, Upload apiclient.RetryPolicy
+	// Profiling has the means of agents that accompany runs; nil: none does.
+	Profiling *Profiling
 	// DiskPatience is the time for which a run waits for space on a full disk before it
 	// ends; 0: it does not wait.
 	DiskPatience time.Duration

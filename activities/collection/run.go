@@ -67,13 +67,17 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 	shipped := make(chan struct{})
 	go func() { defer close(shipped); out.ship(shipping, logShipEvery) }()
 	s := &sink{collector: c, run: run, inTurns: plan.Job.Versus != "", used: usage{now: c.Machine.Now}, delivered: make(map[bench.TestCase]bool)}
+	s.profile = c.profile(ctx, plan, c.Log.With("run", run))
 
 	err = c.measure(ctx, plan, s, out)
 	if err == nil || overran(err) {
+		began := time.Now()
 		if flushed := c.flush(ctx, run); flushed != nil {
 			err = flushed
 		}
+		s.profile.timed(jobrun.Uploading, began)
 	}
+	defer s.profile.end(ctx)() // while the end is told
 	endShipping()
 	<-shipped
 	return c.finish(ctx, run, s, out, err)
@@ -93,6 +97,9 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	m.Log = out
 	m.Points = func(point string) { c.Points.Reach(ctx, point) }
 	m.Sampled = s.used.add
+	if s.profile != nil {
+		m.Watcher = s.profile
+	}
 	job := jobrun.Job{Kind: plan.Job.Kind, TestCases: plan.Missing, Iterations: plan.Iterations, Norms: make(map[bench.TestCase]machine.Norms)}
 	for _, n := range plan.Norms {
 		job.Norms[n.TestCase] = n.Norms
@@ -103,6 +110,7 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 		return c.within(ctx, plan, s, func(ctx context.Context) error { return c.job(ctx, m, job, s, out) })
 	}
 	c.phase(ctx, plan.Run.ID, string(jobrun.Fetching))
+	began := time.Now()
 	var fetched FetchedSuite
 	err := c.onFullDisk(ctx, out, func() (_ bool, err error) {
 		fetched, err = c.Suites.Get(ctx, c.API, plan.SuiteHash, c.Upload)
@@ -134,6 +142,7 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	defer closeCache()
 	use(fetched.Dir)
 	use(m.CacheDir)
+	s.profile.timed(jobrun.Fetching, began)
 	job.Suite, job.SuiteDir = fetched.Suite, fetched.Dir
 	return c.within(ctx, plan, s, func(ctx context.Context) error { return c.job(ctx, m, job, s, out) })
 }
@@ -270,6 +279,8 @@ type sink struct {
 	delivered    map[bench.TestCase]bool
 	// clock runs while the machine does the job's work.
 	clock *stopwatch
+	// profile is nil for a run without one.
+	profile *profile
 }
 
 func (s *sink) Progress(p jobrun.Progress) {
@@ -281,6 +292,8 @@ func (s *sink) Progress(p jobrun.Progress) {
 func (s *sink) Block(ctx context.Context, b jobrun.Block) error {
 	s.clock.stop()
 	defer s.clock.start()
+	began := time.Now()
+	defer func() { s.profile.timed(jobrun.Uploading, began) }()
 	var block apiclient.Block
 	for _, r := range b.Results {
 		s.delivered[r.TestCase] = true

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -157,6 +158,9 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 		return f.end(err)
 	}
 	restoreInterrupted(ctx, newTuner(tune.Machine{Root: "/"}), log)
+	if err := f.keepOff(ctx, log); err != nil {
+		return err
+	}
 	collectors := make([]workers.Collector, len(slots))
 	for i, slot := range slots {
 		c, machine, err := slot.open(ctx, api, m, log)
@@ -175,6 +179,21 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	return f.end(workers.Host{Slots: collectors, OnReady: f.isReady}.Run(ctx))
+}
+
+var errNoOtherCPU = errors.New("it may use no other")
+
+// keepOff keeps this process off the CPUs of its benchmarks, all of which have those of --cpus.
+func (f *collectorFlags) keepOff(ctx context.Context, log *slog.Logger) error {
+	config, err := f.sandbox()
+	if err != nil {
+		return usage(err)
+	}
+	kept, err := measure.Avoid(config.CPUs)
+	if !kept && len(config.CPUs) > 0 {
+		log.WarnContext(ctx, "this process shares the CPUs of benchmarks", "cpus", config.CPUs, "reason", cmp.Or(err, errNoOtherCPU))
+	}
+	return nil
 }
 
 // passEnvDefault returns the variables that $BENCHLOOM_PASS_ENV releases: collectors of 'benchloom up' get it from there.
@@ -445,6 +464,7 @@ func (f *collectorFlags) jobs(machine *workers.Machine, api *apiclient.Client, l
 		Artifacts: artifacts, Suites: suites, Spool: spool, Machine: machine.Jobs, CacheDir: filepath.Join(f.stateDir, cachesDir),
 		Revisions: revision.New(filepath.Join(f.stateDir, "repositories"), os.Environ()), Begin: begin, Upload: upload, Points: points,
 		Facts: func() (json.RawMessage, error) { return presentFacts(machine.Facts.Isolation) }, DiskPatience: diskPatience,
+		Profiling: machine.Profiling(),
 	}, nil
 }
 
