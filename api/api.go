@@ -23,6 +23,7 @@ import (
 	"github.com/benchloom/benchloom/api/pages"
 	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/lately"
+	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/strictjson"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/suitecache"
@@ -199,7 +200,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		&jobHandlers{base: s, record: c.Store, inspector: c.Inspector},
 		&explainHandlers{base: s, record: c.Store, inspector: c.Inspector, admission: admission},
 		&resultHandlers{base: s, record: c.Store, memory: semaphore.NewWeighted(maxComparing)},
-		&historyHandlers{base: s, record: c.Store},
+		&historyHandlers{base: s, record: c.Store, shifts: results.NewShifts()},
 		&collectorHandlers{base: s, record: c.Store, enrolment: enrolment},
 		enrolment,
 		&runHandlers{base: s, record: c.Store, workflows: c.Starter},

@@ -25,6 +25,7 @@ const historySlots = 4
 type historyHandlers struct {
 	*base
 	record results.HistoryRecord
+	shifts *results.Shifts
 }
 
 func (s *historyHandlers) register() {
@@ -66,7 +67,7 @@ func (s *historyHandlers) read(ctx context.Context, in *readHistory) (*written, 
 	read, err := results.ReadHistory(ctx, s.record, s.suites, results.HistoryQuery{
 		Project: in.Project, Type: in.Type, From: in.From, To: in.To, Limit: in.Limit, Metric: in.Metric, Words: in.Words,
 		Arrangement: history.Arrangement{Split: in.Split, Line: in.Line, Charts: in.Charts, Lines: in.Lines}, Chart: in.Chart, OneChart: in.One,
-		Columns: in.Columns, ByDate: in.X == "date", Band: in.Band, Runs: in.Runs, Bare: in.Bare, Drawn: drawings(ctx),
+		Columns: in.Columns, ByDate: in.X == "date", Band: in.Band, Runs: in.Runs, Bare: in.Bare, Drawn: drawings(ctx), Shifts: s.shifts,
 	})
 	switch {
 	case errors.Is(err, results.ErrNoSuchArtifact):

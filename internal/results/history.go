@@ -83,6 +83,8 @@ type HistoryQuery struct {
 	// Drawn reports whether the caller has the drawing of a chart with a digest; the lines of such a chart are left out. It
 	// is called by the goroutine that reads. nil: it has none.
 	Drawn func(digest string) bool
+	// Shifts keeps the shifts of series; nil: nothing does.
+	Shifts *Shifts
 }
 
 // HistoryKeys are the keys of key:value in the words of a history.
@@ -178,7 +180,7 @@ func ReadHistory(ctx context.Context, record HistoryRecord, suites Suites, q His
 		}
 		r.facts, r.suite = loaded, project.SuiteHash
 	}
-	for _, step := range []func(context.Context) error{r.part, r.choose, r.describe, r.arrange, r.findFailures, r.readLines, r.nameRuns} {
+	for _, step := range []func(context.Context) error{r.part, r.choose, r.describe, r.readState, r.arrange, r.findFailures, r.readLines, r.nameRuns} {
 		if err := step(ctx); err != nil {
 			return History{}, err
 		}
@@ -193,7 +195,11 @@ type historyReading struct {
 	facts  Facts
 	// suite is the content hash of the suite; empty: there is none.
 	suite string
-	out   History
+	// state identifies the results of the part as they were before they were read, and learned are the shifts that were
+	// computed of them, to be kept under a key if it is still the same afterwards.
+	state   string
+	learned learnedShifts
+	out     History
 	// ids of the artifacts, by their numbers in the part.
 	ids []int64
 	at  map[int64]int
@@ -202,7 +208,6 @@ type historyReading struct {
 	series []history.Series
 	// changes are by test case and metric.
 	changes map[caseMetric][]store.HistoryChange
-	places  map[history.Place]int
 	// compared says where points do not compare.
 	compared history.Changes
 	// charts are those that are answered, and failures by test case those of their series.
@@ -237,6 +242,7 @@ func (r *historyReading) part(ctx context.Context) error {
 			continue
 		}
 		if t == bench.Release {
+			line = slices.Clone(line) // the record's own stays as it is
 			slices.SortStableFunc(line, func(a, b store.HistoryArtifact) int { return admission.CompareVersions(a.Tag, b.Tag) })
 		}
 		from, to, lacks := ends(line, r.query)

@@ -8,54 +8,57 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"slices"
 
 	"github.com/benchloom/benchloom/internal/history"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// lookForDrawings begins the charts of the answer, and asks the caller for drawings of them. Once all is read, call same:
-// what has changed since must not be kept as what the digests say.
-func (r *historyReading) lookForDrawings(ctx context.Context) (same func(context.Context) error, err error) {
+// lookForDrawings begins the charts of the answer, and asks the caller for drawings of them.
+func (r *historyReading) lookForDrawings() (err error) {
 	for _, c := range r.charts {
 		r.out.Charts = append(r.out.Charts, HistoryChart{Name: c.Name, Left: c.Left})
 	}
 	if r.query.Drawn == nil {
-		return func(context.Context) error { return nil }, nil
+		return nil
 	}
-	state, err := r.record.HistoryState(ctx, r.query.Project, r.ids)
-	if err != nil {
-		return nil, err
-	}
-	part := r.digestPart(state)
-	all := true
+	part := r.digestPart()
 	for i, c := range r.charts {
 		one := &r.out.Charts[i]
 		if one.Digest, err = r.digest(part, c); err != nil {
-			return nil, err
-		}
-		one.Drawn = r.query.Drawn(one.Digest)
-		all = all && one.Drawn
-	}
-	return func(ctx context.Context) error {
-		if all {
-			return nil
-		}
-		now, err := r.record.HistoryState(ctx, r.query.Project, r.ids)
-		if err != nil || now == state {
 			return err
 		}
-		for i := range r.out.Charts {
-			r.out.Charts[i].Digest = ""
-		}
+		one.Drawn = r.query.Drawn(one.Digest)
+	}
+	return nil
+}
+
+// keep lets what was computed be kept if the results are still those that they were before: else nothing says of which of
+// both it was made.
+func (r *historyReading) keep(ctx context.Context) error {
+	drawn := !slices.ContainsFunc(r.out.Charts, func(c HistoryChart) bool { return c.Digest != "" && !c.Drawn })
+	if drawn && len(r.learned.shifts) == 0 {
+		return nil // nothing was
+	}
+	before := r.state
+	if err := r.readState(ctx); err != nil {
+		return err
+	}
+	if r.state == before {
+		r.query.Shifts.keep(r.learned)
 		return nil
-	}, nil
+	}
+	for i := range r.out.Charts {
+		r.out.Charts[i].Digest = ""
+	}
+	return nil
 }
 
 // digestPart identifies what all charts share: the question, the state of the results, and the artifacts.
-func (r *historyReading) digestPart(state string) string {
+func (r *historyReading) digestPart() string {
 	sum := sha256.New()
 	q := r.query
-	fmt.Fprintf(sum, "%q %q %q %q %q %q %q %d %t %q\n", state, q.Project, r.suite, r.out.Type, r.out.Metric, q.Split, q.Line, q.Columns, q.ByDate, q.Band)
+	fmt.Fprintf(sum, "%q %q %q %q %q %q %q %d %t %q\n", r.state, q.Project, r.suite, r.out.Type, r.out.Metric, q.Split, q.Line, q.Columns, q.ByDate, q.Band)
 	var b []byte
 	for _, a := range r.out.Artifacts {
 		b = binary.AppendVarint(b[:0], a.ID)

@@ -17,13 +17,8 @@ func (r *historyReading) arrange(ctx context.Context) error {
 	if len(r.found) == 0 || len(r.ids) == 0 {
 		return nil
 	}
-	r.places = make(map[history.Place]int)
-	all, shifts := make([]int, len(r.found)), make([]float64, len(r.found))
-	for i := range all {
-		all[i] = i
-	}
-	newest := min(len(r.ids), history.RecentPoints+history.EarlierPoints)
-	if err := r.read(ctx, r.ids[len(r.ids)-newest:], all, func(s int, line mergedLine) { shifts[s] = history.Shift(line.points, r.out.Places) }); err != nil {
+	shifts, err := r.shifts(ctx)
+	if err != nil {
 		return err
 	}
 	r.charts, r.out.Left = r.query.Arrange(r.series, shifts)
@@ -73,8 +68,7 @@ func (r *historyReading) readLines(ctx context.Context) error {
 	if len(r.charts) == 0 {
 		return nil
 	}
-	same, err := r.lookForDrawings(ctx)
-	if err != nil {
+	if err := r.lookForDrawings(); err != nil {
 		return err
 	}
 	var shown []int
@@ -90,7 +84,7 @@ func (r *historyReading) readLines(ctx context.Context) error {
 	}
 	r.drawing = history.NewDrawing(r.along(), r.query.Columns, r.query.Band)
 	r.drawn, r.odd = make(map[int]drawnLine), make(map[int][]int)
-	if err := r.read(ctx, r.ids, shown, func(s int, line mergedLine) {
+	if err := r.read(ctx, r.ids, shown, &placing{list: &r.out.Places}, func(s int, line mergedLine) {
 		r.odd[s] = slices.Clone(line.odd)
 		if alone[s] {
 			r.drawn[s] = r.lay(line.points)
@@ -100,7 +94,7 @@ func (r *historyReading) readLines(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := same(ctx); err != nil {
+	if err := r.keep(ctx); err != nil {
 		return err
 	}
 	for i, c := range r.charts {
@@ -115,12 +109,12 @@ func (r *historyReading) readLines(ctx context.Context) error {
 }
 
 // read reads some series on artifacts, whose points are numbered from the first. Lines are valid until each returns.
-func (r *historyReading) read(ctx context.Context, artifacts []int64, some []int, each func(s int, line mergedLine)) error {
+func (r *historyReading) read(ctx context.Context, artifacts []int64, some []int, places *placing, each func(s int, line mergedLine)) error {
 	ids, of := make([]int64, len(some)), make(map[int64]int, len(some))
 	for i, s := range some {
 		ids[i], of[r.found[s].ID] = r.found[s].ID, s
 	}
-	m := newMerging(artifacts, r.place)
+	m := newMerging(artifacts, places.number)
 	return r.record.Histories(ctx, artifacts, ids, func(histories []store.History) error {
 		s := of[histories[0].Series]
 		each(s, m.merge(histories, r.facts.Aggregation(r.found[s].Metric)))
@@ -128,12 +122,20 @@ func (r *historyReading) read(ctx context.Context, artifacts []int64, some []int
 	})
 }
 
-// place numbers a place.
-func (r *historyReading) place(p history.Place) int {
-	n, there := r.places[p]
+// placing numbers places as they are met.
+type placing struct {
+	list    *[]history.Place
+	numbers map[history.Place]int
+}
+
+func (p *placing) number(of history.Place) int {
+	n, there := p.numbers[of]
 	if !there {
-		n = len(r.out.Places)
-		r.places[p], r.out.Places = n, append(r.out.Places, p)
+		if p.numbers == nil {
+			p.numbers = make(map[history.Place]int)
+		}
+		n = len(*p.list)
+		p.numbers[of], *p.list = n, append(*p.list, of)
 	}
 	return n
 }

@@ -20,23 +20,6 @@ type HistoryArtifact struct {
 	Dated bool
 }
 
-// HistoryArtifacts lists the artifacts of a type of request whose jobs have ended, at most
-// most, the oldest first. Of an artifact with several requests, the newest counts.
-func (s *Store) HistoryArtifacts(ctx context.Context, project string, of bench.RequestType, most int) ([]HistoryArtifact, error) {
-	list, err := all[HistoryArtifact](ctx, s.reports, `
-		select id, tag, at, dated from (
-			select distinct on (a.id) a.id, a.tag, coalesce(q.commit_date, q.created_at) as at, q.commit_date is not null as dated, q.created_at
-			from benchmark_request q join artifact a on a.project = q.project and a.tag = q.tag
-			where q.project = $1 and q.type = $2 and q.jobs_done_at is not null and coalesce(q.outcome, '') not in ('cancelled', 'expired')
-			order by a.id, q.created_at desc
-		) known
-		order by at desc, created_at desc, id desc limit $3`, project, of, most)
-	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
-		list[i], list[j] = list[j], list[i]
-	}
-	return list, wrap("listing the artifacts in the history of project "+project, err)
-}
-
 // HistoryDetail describes an artifact besides its values.
 type HistoryDetail struct {
 	Tag     string

@@ -70,34 +70,6 @@ func (r seriesRow) series() Series { return Series{r.ID, r.TestCaseID, r.TestCas
 const seriesColumns = `select se.id, tc.id as test_case_id, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, se.metric
 	from pstat_series se join test_case tc on tc.id = se.test_case_id`
 
-// SeriesOf lists the series of a project, by ID, without those of commands: the first most,
-// and how many are left out.
-func (s *Store) SeriesOf(ctx context.Context, project string, most int) (list []Series, left int, err error) {
-	const from = ` from test_case tc join pstat_series se on se.test_case_id = tc.id where tc.project = $1 and tc.benchmark <> $2`
-	doing := "listing the series of project " + project
-	ids, err := column[int64](ctx, s.reports, `select se.id`+from+` order by se.id limit $3`, project, bench.CommandBenchmark, most)
-	if err != nil {
-		return nil, 0, wrap(doing, err)
-	}
-	if len(ids) == most {
-		all, err := value[int](ctx, s.reports, `select count(*)`+from, project, bench.CommandBenchmark)
-		if err != nil {
-			return nil, 0, wrap(doing, err)
-		}
-		left = max(0, all-most)
-	}
-	names, err := s.seriesByID(ctx, s.reports, ids)
-	if err != nil {
-		return nil, 0, wrap(doing, err)
-	}
-	for _, id := range ids {
-		if name, there := names[id]; there {
-			list = append(list, name)
-		}
-	}
-	return list, left, nil
-}
-
 // sheetRow is a row of the table.
 type sheetRow struct {
 	ArtifactID int64

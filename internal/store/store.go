@@ -39,6 +39,8 @@ type Store struct {
 	series *ttlcache.Cache[int64, *Series]
 	// cases holds the names of test cases that were read.
 	cases *ttlcache.Cache[int64, bench.TestCase]
+	// lists are those of histories that were read.
+	lists historyLists
 	// swept is the ID of the last job read by the previous sweep of jobs held until their
 	// request starts.
 	swept atomic.Int64
@@ -74,7 +76,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
-	s := &Store{pool: pool, reports: reports, series: newSeriesNames(), cases: newTestCases()}
+	s := &Store{pool: pool, reports: reports, series: newSeriesNames(), cases: newTestCases(), lists: newHistoryLists()}
 	s.keepEstimates()
 	return s, nil
 }
