@@ -16,6 +16,9 @@ const (
 	// KeepOutput: the output of runs, its tails and their last progress, from the end of the
 	// run on.
 	KeepOutput RetentionKind = "output"
+	// KeepSamples: what was sampled during runs, from the beginning of the sampling on, in
+	// whole weeks.
+	KeepSamples RetentionKind = "samples"
 	// KeepCommands: ad-hoc requests for commands with their jobs, runs and results, from
 	// their end on.
 	KeepCommands RetentionKind = "commands"
@@ -65,6 +68,7 @@ type Retention map[RetentionKind]time.Duration
 func DefaultRetention() Retention {
 	return Retention{
 		KeepOutput:      90 * day,
+		KeepSamples:     90 * day,
 		KeepCommands:    30 * day,
 		KeepAdHoc:       365 * day,
 		KeepTry:         Forever,
@@ -82,14 +86,14 @@ func DefaultRetention() Retention {
 // RetentionKinds lists all kinds, in the order in which they are removed.
 func RetentionKinds() []RetentionKind {
 	return []RetentionKind{
-		KeepOutput, KeepCommands, KeepCanaries, KeepAdHoc, KeepTry, KeepDeliveries, KeepSuites, KeepShapes, KeepNoise, KeepAudit, KeepTokens, KeepInvitations,
+		KeepOutput, KeepSamples, KeepCommands, KeepCanaries, KeepAdHoc, KeepTry, KeepDeliveries, KeepSuites, KeepShapes, KeepNoise, KeepAudit, KeepTokens, KeepInvitations,
 	}
 }
 
 // OfProject reports whether projects may configure the kind for themselves.
 func (k RetentionKind) OfProject() bool {
 	switch k {
-	case KeepOutput, KeepCommands, KeepAdHoc, KeepTry, KeepDeliveries:
+	case KeepOutput, KeepSamples, KeepCommands, KeepAdHoc, KeepTry, KeepDeliveries:
 		return true
 	}
 	return false

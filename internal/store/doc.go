@@ -50,6 +50,9 @@
 //	                           as tables: statistics for the planner, after thousands of jobs
 //	"packed results of P"      packing results, or having them packed anew. It comes with no
 //	                           lock but that of an audited operation
+//	"samples of run R"         storing samples, which reads the run and locks nothing else of it
+//	profile_attempt            storing and removing samples; removing runs
+//	"partitions of samples"    making partitions
 //	"jobs waiting of A"        limit of waiting jobs of account A; several by name
 //
 // Rows that a transaction locks alone are not listed: projects, tokens, invitations,

@@ -8,6 +8,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrConflict reports that the row exists already and differs.
 	ErrConflict = errors.New("conflict")
+	// ErrBusy reports that the database took longer than the call may; it has changed nothing.
+	ErrBusy = errors.New("the database is busy")
 	// ErrStale reports that a decision was based on data that has changed since; decide
 	// again.
 	ErrStale = errors.New("the record has changed since it was read")

@@ -47,6 +47,8 @@ func (s *Store) RemoveExpired(ctx context.Context, keep Keep) (removed Removed, 
 		more = removed.Rows == removedAtOnce
 	case bench.KeepCommands, bench.KeepAdHoc, bench.KeepTry, bench.KeepCanaries:
 		removed, more, err = s.removeRequests(ctx, keep)
+	case bench.KeepSamples:
+		removed, more, err = s.removeSamples(ctx, keep)
 	default:
 		sql, ok := expiredRows[keep.Kind]
 		if !ok {
@@ -70,6 +72,8 @@ func (s *Store) ExpiredNow(ctx context.Context, keep Keep) (Removed, error) {
 		sql = `select count(*) as rows, coalesce(sum(` + outputBytes + `), 0)::bigint as bytes from job_run n where n.id in (` + dueOutput + `)`
 	case bench.KeepCommands, bench.KeepAdHoc, bench.KeepTry, bench.KeepCanaries:
 		sql = `select count(*) as rows, coalesce(sum((` + requestBytes + `)), 0)::bigint as bytes from benchmark_request r where r.id in (` + dueRequests + `)`
+	case bench.KeepSamples:
+		sql = expiredWeeks + ` select count(*) as rows, coalesce(sum(` + attemptBytes + `), 0)::bigint as bytes ` + dueAttempts
 	default:
 		kind := expiredRows[keep.Kind]
 		sql = `select count(*) as rows, coalesce(sum(pg_column_size(t.*)), 0)::bigint as bytes from ` + kind.table + ` t where t.` + kind.key + ` in (` + kind.due + `)`
@@ -238,6 +242,7 @@ func (s *Store) OldestKept(ctx context.Context, kind bench.RetentionKind) (time.
 
 var oldestKept = map[bench.RetentionKind]string{
 	bench.KeepOutput:      `select min(finished_at) from job_run where finished_at is not null and output_removed_at is null`,
+	bench.KeepSamples:     `select min(began_at) from profile_attempt`,
 	bench.KeepCommands:    `select min(completed_at) from benchmark_request where type = 'adhoc' and status = 'completed' and (command is not null or deferred)`,
 	bench.KeepAdHoc:       `select min(completed_at) from benchmark_request where type = 'adhoc' and status = 'completed' and command is null and not deferred`,
 	bench.KeepTry:         `select min(completed_at) from benchmark_request where type = 'try' and status = 'completed'`,

@@ -234,6 +234,9 @@ func IsTransient(err error) bool {
 	if err == nil {
 		return false
 	}
+	if errors.Is(err, ErrBusy) {
+		return true
+	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch e.Code {
 		case "40001", "40P01", // serialization failure, deadlock
