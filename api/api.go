@@ -204,6 +204,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		&collectorHandlers{base: s, record: c.Store, enrolment: enrolment},
 		enrolment,
 		&runHandlers{base: s, record: c.Store, workflows: c.Starter},
+		&profileHandlers{base: s, record: c.Store},
 		&buildHandlers{base: s, record: c.Store},
 		&retentionHandlers{base: s, record: c.Store, workflows: c.Starter},
 		&packedHandlers{base: s, record: c.Store},
@@ -272,7 +273,7 @@ func (s *base) humaConfig() huma.Config {
 	}
 }
 
-// schemaName keeps types of the same name apart: those of package stats are prefixed.
+// schemaName keeps types of the same name apart: those of the packages stats and profiler are prefixed.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for t.Kind() == reflect.Pointer {
@@ -285,6 +286,8 @@ func schemaName(t reflect.Type, hint string) string {
 		return "ProblemDetail"
 	case path.Base(t.PkgPath()) == "stats":
 		return "Stats" + name
+	case path.Base(t.PkgPath()) == "profiler":
+		return "Profiler" + name
 	}
 	return name
 }

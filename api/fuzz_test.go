@@ -16,6 +16,7 @@ import (
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/profiler"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
@@ -72,6 +73,19 @@ func FuzzUploadBlock(f *testing.F) {
 	fuzzJSON(f, w, "own", http.MethodPost, "/runs/"+string(run)+"/blocks/1", func(t *testing.T, _ string) {
 		requireReadable(t, w, "/results/export?project=go", "/requests/"+string(j.request.ID))
 	}, whole, odd, skipped)
+}
+
+func FuzzUploadProfile(f *testing.F) {
+	w := newRolesWorld(f)
+	run, _ := w.run()
+	path := "/runs/" + string(run) + "/profile/"
+	whole := samples("a1", sampled(cpuUsed, "a1", 0, 3), sampled(fetching, "a1", 0, 1))
+	whole.Absent = []profiler.Absence{{Scope: profiler.ScopeJob, Metric: profiler.IOPressure, Reason: "version 1"}}
+	uneven := samples("a1", sampled(freeOfIt, "a1", 1, 3))
+	uneven.Batches[0].Times = uneven.Batches[0].Times[:1]
+	fuzzJSON(f, w, "own", http.MethodPost, path+"batches", func(t *testing.T, _ string) {
+		requireReadable(t, w, path+"series", path+"metrics")
+	}, whole, uneven, lastOf("a1"))
 }
 
 func FuzzUploadZippedBlock(f *testing.F) {
@@ -194,7 +208,7 @@ func (w *rolesWorld) buildRun() bench.RunID {
 var fuzzed = map[string]func(*testing.F){
 	"append-run-log": FuzzAppendLog, "enroll-collector": FuzzEnrollCollector, "finish-build": FuzzFinishBuild, "finish-run": FuzzFinishRun,
 	"heartbeat": FuzzHeartbeat, "put-own-token": FuzzPutOwnToken, "register-collector": FuzzRegisterCollector, "start-run": FuzzStartRun,
-	"upload-block": FuzzUploadBlock, "upload-build-chunk": FuzzUploadBuildChunk,
+	"upload-block": FuzzUploadBlock, "upload-build-chunk": FuzzUploadBuildChunk, "upload-profile": FuzzUploadProfile,
 }
 
 func TestEveryBodyOfCollectorsHasAFuzzTarget(t *testing.T) {

@@ -140,7 +140,7 @@ func changes(method, route string, status int) bool {
 	case method == http.MethodGet, method == http.MethodHead, route == unmatchedRoute, status == http.StatusTooManyRequests:
 		return false
 	}
-	return !strings.HasSuffix(route, "/heartbeat") && !strings.HasSuffix(route, "/log")
+	return !strings.HasSuffix(route, "/heartbeat") && !strings.HasSuffix(route, "/log") && !strings.HasSuffix(route, "/profile/batches")
 }
 
 // acceptedRequestID returns the caller's own ID when it is harmless, else a new one.

@@ -47,6 +47,8 @@ type operation struct {
 	status int
 	// gzip lets the body be compressed.
 	gzip bool
+	// ownChecks leaves checking the decoded body to the handler: the framework's checks copy it, and list each wrong value of millions.
+	ownChecks bool
 	// slots bounds the calls that are under way at once, see [base.inSlot]; 0: no bound.
 	slots int
 	// before reads the body before the framework does; nil: nothing does.
@@ -83,6 +85,7 @@ func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *I
 	op := huma.Operation{
 		OperationID: o.id, Method: o.method, Path: "/api/v1" + o.path, Summary: o.summary, Description: o.description, Tags: []string{o.tag},
 		Metadata: map[string]any{accessKey: o.need, scopeKey: o.scope}, MaxBodyBytes: o.maxBody, BodyReadTimeout: bodyBound, DefaultStatus: o.status,
+		SkipValidateBody: o.ownChecks,
 	}
 	if !o.need.open(s.OpenRead) {
 		op.Security = []map[string][]string{{tokenScheme: {}}}

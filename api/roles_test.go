@@ -193,6 +193,8 @@ var examples = map[string]func(*rolesWorld) example{
 	"get-collector-noise": get("/collectors/own/noise"),
 	"get-run":             func(w *rolesWorld) example { return example{path: "/runs/" + w.doneRun()} },
 	"list-run-results":    func(w *rolesWorld) example { return example{path: "/runs/" + w.doneRun() + "/results"} },
+	"get-profile":         func(w *rolesWorld) example { return example{path: "/runs/" + w.doneRun() + "/profile/series"} },
+	"get-profile-metrics": func(w *rolesWorld) example { return example{path: "/runs/" + w.doneRun() + "/profile/metrics"} },
 	"list-audit":          get("/audit"),
 	"list-tokens":         get("/tokens"),
 	"compare":             get("/compare?project=go&a=done&b=done"),
@@ -313,6 +315,7 @@ var examples = map[string]func(*rolesWorld) example{
 		run, _ := w.run()
 		return example{"/runs/" + string(run) + "/log?offset=0", "output\n", "application/octet-stream"}
 	},
+	"upload-profile": onRun("/runs/%s/profile/batches", samples("a1", sampled(cpuUsed, "a1", 0, 3))),
 	// A run that builds nothing: it is refused after everything else was checked.
 	"upload-build-chunk": func(w *rolesWorld) example {
 		run, _ := w.run()

@@ -34,6 +34,7 @@ type Store interface {
 	CollectorRecord
 	EnrolmentRecord
 	RunRecord
+	ProfileRecord
 	BuildRecord
 	RetentionRecord
 	WorkRecord

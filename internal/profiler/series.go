@@ -86,6 +86,15 @@ func (s Series) Unit() Unit {
 	return units[Metric(s.Name)]
 }
 
+// String returns scope, name and device, such as job/cpu_used or machine/cpu_util/cpu3.
+func (s Series) String() string {
+	text := string(s.Scope) + "/" + s.Name
+	if s.Device != "" {
+		text += "/" + s.Device
+	}
+	return text
+}
+
 func (s Series) compare(other Series) int {
 	return cmp.Or(strings.Compare(string(s.Scope), string(other.Scope)), strings.Compare(s.Name, other.Name), strings.Compare(s.Device, other.Device))
 }

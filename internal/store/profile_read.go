@@ -41,6 +41,21 @@ type ProfileSeries struct {
 	Values int
 }
 
+// ProfileProgress returns the number of the last upload of a run, and whether nothing more will come. It is [Store.Profile] for
+// those who ask often.
+func (s *Store) ProfileProgress(ctx context.Context, run bench.RunID) (part int, over bool, err error) {
+	type progress struct {
+		Part int
+		Over bool
+	}
+	p, err := one[progress](ctx, s.pool, `
+		select coalesce((select max(a.part) from profile_attempt a where a.run_id = n.id), 0) as part,
+			coalesce(n.finished_at < now() - make_interval(secs => $2) or n.finished_at is not null
+				and (select a.summary is not null from profile_attempt a where a.run_id = n.id order by a.number desc limit 1), false) as over
+		from job_run n where n.id = $1`, run, LateProfile.Seconds())
+	return p.Part, p.Over, wrap("looking for samples of run "+string(run), err)
+}
+
 // Profile returns ErrNotFound for an unknown run.
 func (s *Store) Profile(ctx context.Context, run bench.RunID) (Profile, error) {
 	type state struct{ Finished, Late bool }
