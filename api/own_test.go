@@ -21,6 +21,7 @@ var attempts = map[string]string{
 	"register-collector": `{"name": "c1", "target": "x86_64-unknown-linux-gnu", "size_class": 2, "pool": "main", "machine_id": "machine-of-c1", "version": "v0.1.0", "hardware_id": "cpu0", "facts": {}, "co_located": false}`,
 	"heartbeat":          `{"epoch": 1}`,
 	"start-run":          `{"reason": "scheduled", "collector": "c2", "epoch": 1}`,
+	"upload-profile":     `{"attempt": "a1", "host": "m1", "batches": []}`,
 	"upload-block":       `{"results": []}`,
 	"append-run-log":     "planted",
 	"finish-run":         `{"outcome": "success"}`,

@@ -55,7 +55,7 @@ func profilePath(run bench.RunID, of string) string {
 	return "/api/v1/runs/" + string(run) + "/profile/" + of
 }
 
-// sendSamples is what one of the callers gets for an upload.
+// sendSamples uploads as one of the callers.
 func (w *rolesWorld) sendSamples(t *testing.T, who string, run bench.RunID, u profiler.Upload) reply {
 	t.Helper()
 	text, err := json.Marshal(u)

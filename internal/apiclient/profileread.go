@@ -37,7 +37,7 @@ type Profile struct {
 	Attempts []ProfileAttempt `json:"attempts" doc:"In the order of their beginning."`
 }
 
-// ProfileAttempt is what one attempt at a run has sent.
+// ProfileAttempt lists what one attempt at a run has sent.
 type ProfileAttempt struct {
 	Attempt      string             `json:"attempt"`
 	Host         string             `json:"host"`

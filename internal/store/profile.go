@@ -46,7 +46,7 @@ type profileAttempt struct {
 	Ended   bool
 }
 
-// profileSeries is what an attempt has of a series so far.
+// profileSeries counts what an attempt has of a series so far.
 type profileSeries struct {
 	profiler.Series
 	Values int `json:"values"`

@@ -12,7 +12,7 @@ import (
 	"github.com/benchloom/benchloom/internal/profiler/columns"
 )
 
-// Profile is what was sampled during a run.
+// Profile lists what was sampled during a run.
 type Profile struct {
 	// Over: nothing more will come.
 	Over bool
@@ -20,7 +20,7 @@ type Profile struct {
 	Attempts []ProfileAttempt
 }
 
-// ProfileAttempt is what one attempt has.
+// ProfileAttempt holds all of one attempt but its samples.
 type ProfileAttempt struct {
 	Name, Host string
 	BeganAt    time.Time

@@ -20,6 +20,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/profiler"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/up"
 )
@@ -105,7 +106,7 @@ type attempt struct {
 }
 
 // wantAttempts counts them, so that none is lost.
-const wantAttempts = 53
+const wantAttempts = 56
 
 // Mallory is a collector with its own token, its own pool, HTTP and Temporal, and knows
 // every ID and all that Temporal's histories hold.
@@ -149,6 +150,8 @@ func (v *victim) onOthersRuns(m *enrolled) []attempt {
 		{"another's build finished", post(http.MethodPost, "/runs/"+string(v.build.ID)+"/build/finish", map[string]any{"size": 7, "sha256": hash("planted")}), notYours},
 		{"results for another's run", post(http.MethodPost, "/runs/"+string(v.command.ID)+"/blocks/1", forged), notYours},
 		{"results for another's build", post(http.MethodPost, "/runs/"+string(v.build.ID)+"/blocks/1", forged), notYours},
+		{"samples for another's run", post(http.MethodPost, "/runs/"+string(v.command.ID)+"/profile/batches", forgedSamples()), notYours},
+		{"samples for another's build", post(http.MethodPost, "/runs/"+string(v.build.ID)+"/profile/batches", forgedSamples()), notYours},
 		{"output for another's run", post(http.MethodPost, "/runs/"+string(v.command.ID)+"/log?offset=0", []byte("planted")), notYours},
 		{"another's run finished", post(http.MethodPost, "/runs/"+string(v.command.ID)+"/finish", map[string]any{"outcome": "success"}), notYours},
 		{"another's run failed", post(http.MethodPost, "/runs/"+string(v.command.ID)+"/finish", map[string]any{"outcome": "failure"}), notYours},
@@ -172,6 +175,14 @@ func forgedBlock(seconds float64) map[string]any {
 	return map[string]any{"results": []any{map[string]any{
 		"test_case":   map[string]any{"benchmark": "command", "profile": "", "scenario": "", "backend": "", "target": target},
 		"collections": []any{map[string]any{"iteration": 1, "collected_at": time.Now(), "values": map[string]any{"wall-time": seconds}}},
+	}}}
+}
+
+// forgedSamples claims that a run used no CPU.
+func forgedSamples() profiler.Upload {
+	series := profiler.Series{Scope: profiler.ScopeJob, Name: string(profiler.CPUUsed)}
+	return profiler.Upload{Attempt: "planted", Host: "mallory", Batches: []profiler.Batch{{
+		Series: series, Unit: series.Unit(), Attempt: "planted", Host: "mallory", Values: []float64{0}, Batches: []int{1}, Times: []time.Time{time.Now()},
 	}}}
 }
 
@@ -309,6 +320,7 @@ func (v *victim) ofForm(t *testing.T, m *enrolled) []attempt {
 		{"a run's ID with a path", post("/runs/..%2f..%2fetc%2fpasswd/finish", map[string]any{"outcome": "success"}), nil},
 		{"a giant body", post(beat, strings.Repeat(" ", 64<<20)), []string{"too-large"}},
 		{"a bomb of zeros", post("/runs/"+string(v.command.ID)+"/blocks/1", bomb.Bytes(), "Content-Type", "application/json", "Content-Encoding", "gzip"), nil},
+		{"a bomb of samples", post("/runs/"+string(v.command.ID)+"/profile/batches", bomb.Bytes(), "Content-Type", "application/json", "Content-Encoding", "gzip"), nil},
 		{"a negative offset", post("/runs/"+string(v.command.ID)+"/log?offset=-1", []byte("x")), nil},
 		{"a negative memory", post("/collectors/register", merged(m.registration, "memory_bytes", -1)), nil},
 	}
@@ -355,13 +367,14 @@ func TestTheSharedTokenOnlyEnrols(t *testing.T) {
 	shared := s.token(t, up.TokenCollector)
 	run := bench.NewRunID("aaaaaaaaaaaaaaaa", "workflow", "activity", 1)
 	for path, body := range map[string]any{
-		"/collectors/innocent/heartbeat":         map[string]any{"epoch": own.epoch},
-		"/runs/" + string(run) + "/start":        map[string]any{"reason": "scheduled", "collector": own.name, "epoch": own.epoch},
-		"/runs/" + string(run) + "/blocks/1":     forgedBlock(1),
-		"/runs/" + string(run) + "/log?offset=0": []byte("planted"),
-		"/runs/" + string(run) + "/finish":       map[string]any{"outcome": "success"},
-		"/runs/" + string(run) + "/build/finish": map[string]any{"size": 7, "sha256": hash("planted")},
-		"/collectors/register":                   own.registration,
+		"/collectors/innocent/heartbeat":            map[string]any{"epoch": own.epoch},
+		"/runs/" + string(run) + "/start":           map[string]any{"reason": "scheduled", "collector": own.name, "epoch": own.epoch},
+		"/runs/" + string(run) + "/blocks/1":        forgedBlock(1),
+		"/runs/" + string(run) + "/log?offset=0":    []byte("planted"),
+		"/runs/" + string(run) + "/finish":          map[string]any{"outcome": "success"},
+		"/runs/" + string(run) + "/build/finish":    map[string]any{"size": 7, "sha256": hash("planted")},
+		"/runs/" + string(run) + "/profile/batches": forgedSamples(),
+		"/collectors/register":                      own.registration,
 	} {
 		r := s.call(t, shared, http.MethodPost, "/api/v1"+path, body)
 		require.Equal(t, http.StatusForbidden, r.status, "%s: %s", path, r)
