@@ -28,7 +28,7 @@ import (
 // newClientCommands returns the commands for users, with and without a service.
 func newClientCommands() []*cobra.Command {
 	return []*cobra.Command{
-		newSubmit(), newStatus(), newRequest(), newQueue(), newExplain(), newSizeClass(), newJob(), newLogs(), newCompare(), newResults(), newArtifact(), newProject(), newInfo(),
+		newSubmit(), newStatus(), newRequest(), newQueue(), newExplain(), newSizeClass(), newJob(), newRun(), newLogs(), newCompare(), newResults(), newArtifact(), newProject(), newInfo(),
 		newAudit(), newToken(), newRetention(),
 		newBench(), newDoctor(), newSuite(), newVersion(),
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/diagnose/inspect"
 	"github.com/benchloom/benchloom/internal/dispatch"
+	"github.com/benchloom/benchloom/internal/profiler"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
@@ -199,7 +200,7 @@ func (s *service) as(name string) (*apiclient.Client, error) {
 
 func (s *service) commands() map[string]func(*testscript.TestScript, bool, []string) {
 	commands := scriptCommands()
-	for name, f := range map[string]func(args []string) error{"register": s.register, "begin": s.begin, "measure": s.measure, "fail": s.fail, "finish": s.finish, "commits": s.commits, "gone": s.gone, "aside": s.aside, "pack": s.pack, "sql": s.sql} {
+	for name, f := range map[string]func(args []string) error{"register": s.register, "begin": s.begin, "measure": s.measure, "fail": s.fail, "finish": s.finish, "commits": s.commits, "gone": s.gone, "aside": s.aside, "pack": s.pack, "sample": s.sample, "sql": s.sql} {
 		commands[name] = func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(f(args)) }
 	}
 	commands["answered"] = s.answered
@@ -390,6 +391,28 @@ func (s *service) finish(args []string) error {
 		return err
 	}
 	return s.collector.FinishRun(s.t.Context(), run, apiclient.RunFinish{Outcome: bench.RunFailure})
+}
+
+// sample RUN N sends N samples of two series of a run, and its summary.
+func (s *service) sample(args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	u := profiler.Upload{
+		Attempt: "a1", Host: "m1", Absent: []profiler.Absence{{Scope: profiler.ScopeMachine, Metric: profiler.CPUFrequency, Reason: "a virtual machine"}},
+		Summary: &profiler.Summary{Phases: []profiler.PhaseSummary{{Name: "fetch", Count: 2, TotalSeconds: 3, LongestSeconds: 2}}},
+	}
+	for _, series := range []profiler.Series{{Scope: profiler.ScopeJob, Name: string(profiler.CPUUsed)}, {Scope: profiler.ScopeMachine, Name: string(profiler.MemoryFree)}} {
+		b := profiler.Batch{Series: series, Unit: series.Unit(), Attempt: u.Attempt, Host: u.Host}
+		for i := range n {
+			b.Values = append(b.Values, float64(i)/float64(n))
+			b.Batches = append(b.Batches, 1)
+			b.Times = append(b.Times, time.Date(2026, 3, 4, 15, 0, 0, 0, time.UTC).Add(time.Duration(i)*profiler.Interval))
+		}
+		u.Batches = append(u.Batches, b)
+	}
+	return s.collector.SendProfile(s.t.Context(), bench.RunID(args[0]), u)
 }
 
 // commits PROJECT REPOSITORY SHA... records commits, oldest first, as a look does,
