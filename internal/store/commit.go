@@ -210,9 +210,15 @@ func (s *Store) RecentCommits(ctx context.Context, project string, limit int) ([
 // position, at most limit (1 to 500).
 func (s *Store) CommitsBetween(ctx context.Context, project, a, b string, limit int) ([]CommitRequest, error) {
 	cs, err := all[CommitRequest](ctx, s.pool, `
-		with ends as (select min(position) as low, max(position) as high, count(*) as n from commit where project = @project and sha in (@a, @b))
+		with ends as (
+			select * from commit where project = @project and sha in (@a, @b)
+		), between as ( -- not in one condition with the ends: then all commits are read
+			select c.* from (select min(position) as low, max(position) as high from ends having count(*) = 2) e
+			join commit c on c.project = @project and c.on_branch and c.position > e.low and c.position < e.high and c.sha not in (@a, @b)
+			order by c.position desc, c.sha limit @limit
+		)
 		select `+commitColumns+`, coalesce(r.id, '') as request_id, coalesce(r.status, '') as request_status, coalesce(r.outcome, '') as outcome
-		from ends join commit c on c.project = @project and (c.sha in (@a, @b) or ends.n = 2 and c.on_branch and c.position > ends.low and c.position < ends.high)
+		from (select * from ends union all select * from between) c
 		left join benchmark_request r on r.project = c.project and r.tag = c.sha and r.type <> 'adhoc'
 		order by c.sha in (@a, @b) desc, c.position desc, c.sha limit @limit`,
 		pgx.NamedArgs{"project": project, "a": a, "b": b, "limit": min(max(1, limit), maxListed)})

@@ -7,17 +7,92 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jellydator/ttlcache/v3"
+
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/packed"
 )
 
-// packedSamples reads the sheets of an artifact as samples. known is false if it has none
-// that agree with its results.
+// Bounds of what a process keeps of artifacts that were read: those whose pages are looked at
+// are compared several times, with their neighbours and with others.
+const (
+	keptSamplesBytes = 12 << 20
+	bytesPerSamples  = 280 // without values
+	bytesPerValue    = 17
+)
+
+// versionedSamples are the samples of an artifact as its sheets say in a version.
+type versionedSamples struct {
+	version string
+	samples []bench.Samples
+}
+
+func newKeptSamples() *ttlcache.Cache[int64, versionedSamples] {
+	return ttlcache.New(ttlcache.WithMaxCost(keptSamplesBytes, func(item ttlcache.CostItem[int64, versionedSamples]) uint64 {
+		bytes := 0
+		for i := range item.Value.samples {
+			bytes += bytesPerSamples + bytesPerValue*len(item.Value.samples[i].Values)
+		}
+		return uint64(bytes) //nolint:gosec // it is positive
+	}))
+}
+
+// packedSamples returns the samples of an artifact as its sheets have them. known is false if
+// it has none that agree with its results. Samples are kept, and read again if a sheet was
+// written since: callers must not change them.
 func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []bench.Samples, known bool, err error) {
-	found, err := sheetsOf(ctx, s.reports, []int64{artifact}, nil)
-	sheets := found[artifact]
-	if err != nil || len(sheets) == 0 {
+	rows, err := artifactSheets(ctx, s.reports, artifact, false)
+	if err != nil || len(rows) == 0 {
 		return nil, false, err
 	}
+	if kept := s.samples.Get(artifact); kept != nil && kept.Value().version == versionOf(rows) {
+		return kept.Value().samples, true, nil
+	}
+	if rows, err = artifactSheets(ctx, s.reports, artifact, true); err != nil || len(rows) == 0 {
+		return nil, false, err
+	}
+	sheets := make(map[sheetKey]packed.Sheet, len(rows))
+	for _, r := range rows {
+		sheet, err := packed.UnpackSheet(r.Packed)
+		if err != nil {
+			return nil, false, nil //nolint:nilerr // such as one of another version: the rows tell
+		}
+		sheets[sheetKey{r.Metric, r.Surrounding}] = sheet
+	}
+	if samples, err = s.samplesIn(ctx, sheets); err != nil {
+		return nil, false, err
+	}
+	s.samples.Set(artifact, versionedSamples{versionOf(rows), samples}, ttlcache.NoTTL)
+	return samples, true, nil
+}
+
+// versionedSheet is a row of the table with the transaction that wrote it.
+type versionedSheet struct {
+	Metric bench.Metric
+	bench.Surrounding
+	Version string
+	Packed  []byte
+}
+
+// artifactSheets reads the sheets of an artifact, or only their versions; none if it is stale.
+func artifactSheets(ctx context.Context, q querier, artifact int64, whole bool) ([]versionedSheet, error) {
+	return all[versionedSheet](ctx, q, `
+		select s.metric, s.size_class, s.hardware_id, s.co_located, s.xmin::text as version, case when $2 then s.packed end as packed from sheet s
+		where s.artifact_id = $1 and not exists (select from stale_result m where m.artifact_id = $1)
+		order by s.metric, s.size_class, s.hardware_id, s.co_located`, artifact, whole)
+}
+
+// versionOf changes whenever a sheet of an artifact is written or removed.
+func versionOf(rows []versionedSheet) string {
+	var b strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&b, "%q %d %q %t %s\n", r.Metric, r.SizeClass, r.HardwareID, r.CoLocated, r.Version)
+	}
+	return b.String()
+}
+
+// samplesIn names what sheets hold, in the order of test cases, surroundings and metrics.
+func (s *Store) samplesIn(ctx context.Context, sheets map[sheetKey]packed.Sheet) ([]bench.Samples, error) {
 	places := slices.SortedFunc(maps.Keys(sheets), func(a, b sheetKey) int {
 		if c := compareSurroundings(a.Surrounding, b.Surrounding); c != 0 {
 			return c
@@ -32,10 +107,10 @@ func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []be
 	}
 	names, err := s.seriesNames(ctx, s.reports, ids)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	next := byTestCase(names)
-	samples = make([]bench.Samples, len(ids))
+	samples := make([]bench.Samples, len(ids))
 	n := 0
 	for _, at := range places {
 		for i := range sheets[at] {
@@ -61,7 +136,7 @@ func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []be
 		})
 		from = to
 	}
-	return samples, true, nil
+	return samples, nil
 }
 
 // byTestCase returns the place of each series in the order of their test cases; those of one

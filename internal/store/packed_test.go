@@ -80,13 +80,22 @@ func (r record) checkReading() {
 		ids[store.Series{TestCase: testCase(v.Benchmark), Metric: v.Metric}] = v.Series
 	}
 
-	// Sheets have all values.
+	// Sheets have all values, and what a process keeps of them is what another one reads.
+	other := storetest.Open(r.t, r.url)
 	asked := []string{"unknown"}
 	for tag := range tags {
 		asked = append(asked, tag)
 		own, err := r.SamplesOf(r.t.Context(), project, tag)
 		require.NoError(r.t, err)
 		require.Len(r.t, own, samples[tag])
+		read, err := other.SamplesOf(r.t.Context(), project, tag)
+		require.NoError(r.t, err)
+		require.Equal(r.t, fmt.Sprint(read), fmt.Sprint(own))
+		origins, err := r.Origins(r.t.Context(), project, tag, "unknown")
+		require.NoError(r.t, err)
+		there, err := other.Origins(r.t.Context(), project, tag, "unknown")
+		require.NoError(r.t, err)
+		require.Equal(r.t, there, origins)
 		values := 0
 		for _, s := range own {
 			values += len(s.Values)

@@ -20,7 +20,8 @@ func (s *Store) artifact(ctx context.Context, project, tag string) (int64, error
 // SamplesOf reads all values of an artifact: those of the latest generation of each test
 // case, metric and surrounding, by iteration, with the marks of disturbed iterations, and
 // without those measured in turns with another artifact. It returns none if there are none.
-// Sheets hold the same, and are read if they are those of the results.
+// Sheets hold the same, and are read if they are those of the results. Callers share the
+// samples and must not change them.
 func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error) {
 	artifact, err := s.artifact(ctx, project, tag)
 	if errors.Is(err, ErrNotFound) {

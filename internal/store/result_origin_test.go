@@ -1,13 +1,17 @@
 package store_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 // A comparison tells of each result where it comes from, also of those measured in turns, but
@@ -36,6 +40,7 @@ func TestResultsTellWhereTheyWereMeasured(t *testing.T) {
 		other := map[string]string{"v1": "v2", "v2": "v1", "v0": "v1"}[tag]
 		found, err := r.Origins(t.Context(), project, tag, other)
 		require.NoError(t, err)
+		found = slices.Clone(found)
 		for i, o := range found {
 			require.NotEmpty(t, o.Run)
 			require.Equal(t, o.InTurns, o.Run == runID(turns, 1))
@@ -44,6 +49,53 @@ func TestResultsTellWhereTheyWereMeasured(t *testing.T) {
 		}
 		require.Equal(t, want, append([]store.Origin{}, found...), tag)
 	}
+}
+
+// What is kept of an artifact is read again after each change, also one that leaves its values as they were.
+func TestResultsThatWereMeasuredAgainTellWhere(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	request, job := r.oneJob("v1", "gin", "lo")
+	r.start(job, 1, r.register("c1"))
+	r.block(runID(job, 1), measured("gin", 1, 1), measured("lo", 1, 1))
+	runs := func() (names []bench.RunID) {
+		for range 2 { // the second time, they may be kept
+			found, err := r.Origins(t.Context(), project, "v1", "v0")
+			require.NoError(t, err)
+			names = nil
+			for _, o := range found {
+				names = append(names, o.Run)
+			}
+		}
+		return names
+	}
+	pack := func() {
+		_, err := r.PackArtifact(t.Context(), project, "v1")
+		require.NoError(t, err)
+	}
+	first := runID(job, 1)
+	require.Equal(t, []bench.RunID{first, first}, runs(), "from rows")
+	_, err := r.FinishJob(t.Context(), job.Key, "")
+	require.NoError(t, err)
+	pack()
+	require.Equal(t, []bench.RunID{first, first}, runs())
+
+	again := newJob(request, "gin")
+	again.Generation, again.Key = 1, "again00000000000"
+	require.NoError(t, r.ExpandRequest(t.Context(), request.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(again)}))
+	second := r.start(again, 1, r.register("c1")).Run.ID
+	r.block(second, measured("gin", 1, 1))
+	require.Equal(t, []bench.RunID{second, first}, runs(), "stale")
+	_, err = r.FinishJob(t.Context(), again.Key, "")
+	require.NoError(t, err)
+	pack()
+	require.Equal(t, []bench.RunID{second, first}, runs(), "sheets are what they were")
+
+	_, err = r.InvalidateResults(t.Context(), store.ResultFilter{Project: project, Tag: "v1"}, store.Act{Who: "ada", Reason: "a test"})
+	require.NoError(t, err)
+	require.Empty(t, runs())
+	pack()
+	require.Empty(t, runs())
 }
 
 func origin(benchmark, collector string, iterations int, inTurns bool) store.Origin {
@@ -68,4 +120,56 @@ func TestTheNextArtifactIsTheFirstThatWasComparedWithOne(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, next, tag)
 	}
+}
+
+// Many read an artifact while its results change: in the end, each reads the newest.
+func TestManyReadAnArtifactWhileItChanges(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	request, job := r.oneJob("v1", "gin")
+	r.start(job, 1, r.register("c1"))
+	r.block(runID(job, 1), measured("gin", 1, 1))
+	ended := make(chan struct{})
+	var reading errgroup.Group
+	for range 4 {
+		reading.Go(func() error {
+			for {
+				samples, err := r.SamplesOf(t.Context(), project, "v1")
+				if err == nil && len(samples) != 2 {
+					err = fmt.Errorf("%d series instead of the two of a result", len(samples))
+				}
+				if _, other := r.Origins(t.Context(), project, "v1", "v0"); err == nil {
+					err = other
+				}
+				select {
+				case <-ended:
+					return err
+				default:
+				}
+				if err != nil {
+					return err
+				}
+			}
+		})
+	}
+	var last bench.RunID
+	for n := range 5 {
+		again := newJob(request, "gin")
+		again.Generation, again.Key = n+1, bench.JobKey(fmt.Sprintf("again%011d", n))
+		require.NoError(t, r.ExpandRequest(t.Context(), request.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(again)}))
+		last = r.start(again, 1, r.register("c1")).Run.ID
+		r.block(last, measured("gin", float64(n), float64(n)))
+		_, err := r.FinishJob(t.Context(), again.Key, "")
+		require.NoError(t, err)
+		_, err = r.PackArtifact(t.Context(), project, "v1")
+		require.NoError(t, err)
+	}
+	close(ended)
+	require.NoError(t, reading.Wait())
+	samples, err := r.SamplesOf(t.Context(), project, "v1")
+	require.NoError(t, err)
+	require.Contains(t, [][]float64{samples[0].Values, samples[1].Values}, []float64{4, 4})
+	origins, err := r.Origins(t.Context(), project, "v1", "v0")
+	require.NoError(t, err)
+	require.Equal(t, last, origins[0].Run)
 }

@@ -41,6 +41,9 @@ type Store struct {
 	cases *ttlcache.Cache[int64, bench.TestCase]
 	// lists are those of histories that were read.
 	lists historyLists
+	// samples and origins are what was read of artifacts, each with its version.
+	samples *ttlcache.Cache[int64, versionedSamples]
+	origins *ttlcache.Cache[int64, versionedOrigins]
 	// swept is the ID of the last job read by the previous sweep of jobs held until their
 	// request starts.
 	swept atomic.Int64
@@ -76,7 +79,10 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
-	s := &Store{pool: pool, reports: reports, series: newSeriesNames(), cases: newTestCases(), lists: newHistoryLists()}
+	s := &Store{
+		pool: pool, reports: reports,
+		series: newSeriesNames(), cases: newTestCases(), lists: newHistoryLists(), samples: newKeptSamples(), origins: newKeptOrigins(),
+	}
 	s.keepEstimates()
 	return s, nil
 }
