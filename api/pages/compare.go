@@ -424,8 +424,8 @@ func absences(c apiclient.Comparison) (failing, lacking, others []absence) {
 // none.
 func sees(rows []report.Row) string {
 	var seen []float64
-	for _, r := range rows {
-		if r.Is(verdict.NoSuspicion) && r.Sees > 0 {
+	for i := range rows {
+		if r := &rows[i]; r.Is(verdict.NoSuspicion) && r.Sees > 0 {
 			seen = append(seen, r.Sees)
 		}
 	}

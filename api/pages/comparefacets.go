@@ -122,14 +122,14 @@ type rowGroup struct {
 
 // grouped splits rows of one page by a property; they are sorted by it. All are the rows
 // that the filter leaves on any page, relevant or not.
-func grouped(rows []comparedRow, all []report.Row, key string) []rowGroup {
+func grouped(rows []comparedRow, all []*report.Row, key string) []rowGroup {
 	if key == "" {
 		return []rowGroup{{Rows: rows}}
 	}
 	of := make(map[string][]report.Row)
 	for _, r := range all {
-		name := properties(r, key)[0]
-		of[name] = append(of[name], r)
+		name := properties(*r, key)[0]
+		of[name] = append(of[name], *r)
 	}
 	var groups []rowGroup
 	for _, r := range rows {

@@ -186,7 +186,8 @@ func readTable(v *visit) (comparedTable, error) {
 // fill chooses and sorts the rows of a comparison. It hides rows and changes none.
 func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 	all := c.Result.Rows
-	for _, r := range all {
+	for i := range all {
+		r := &all[i]
 		at := slices.IndexFunc(t.Tabs, func(tab metricTab) bool { return tab.Metric == r.Metric })
 		if at < 0 {
 			at, t.Tabs = len(t.Tabs), append(t.Tabs, metricTab{Metric: r.Metric, Deciding: r.Deciding})
@@ -204,13 +205,14 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 	}
 	words := filter.Read(t.Search, filterKeys)
 	var rows []comparedRow
-	var left []report.Row // by the filter, relevant or not
-	for rank, r := range report.Sorted(all, report.ByCertainty) {
+	var left []*report.Row // by the filter, relevant or not
+	for rank, at := range report.Order(all, report.ByCertainty) {
+		r := &all[at]
 		if t.Metric != "" && r.Metric != t.Metric {
 			continue
 		}
 		t.Total++
-		if !shows(words, r) || t.Only != "" && !isKind(r, t.Only) {
+		if t.Search != "" && !shows(words, *r) || t.Only != "" && !isKind(r, t.Only) {
 			continue
 		}
 		left = append(left, r)
@@ -218,7 +220,7 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 			t.Others++
 			continue
 		}
-		rows = append(rows, comparedRow{Row: r, Text: r.Shown(), rank: rank})
+		rows = append(rows, comparedRow{Row: *r, rank: rank})
 	}
 	t.Found = len(rows)
 	if _, err := sorted(v, rows, comparedColumns()...); err != nil {
@@ -238,8 +240,11 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 	if t.Rows, t.Next, err = part(v, rows); err != nil {
 		return err
 	}
+	for i := range t.Rows {
+		t.Rows[i].Text = t.Rows[i].Shown()
+	}
 	drawBars(t.Rows)
-	runs := runsOf(c)
+	runs := runsOf(c, t.Rows)
 	for i, r := range t.Rows {
 		for _, name := range t.Cols {
 			t.Rows[i].Extra = append(t.Rows[i].Extra, detail{detailHeadings[name], r.Detail(name)})
@@ -253,19 +258,26 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 // shownRuns bounds the runs of a test case to which a row leads.
 const shownRuns = 12
 
-// runsOf lists the runs of each test case, those of A first and those in turns last.
-func runsOf(c *apiclient.Comparison) map[bench.TestCase][]runOf {
+// runsOf lists the runs of the test case of each row, those of A first and those in turns last.
+func runsOf(c *apiclient.Comparison, rows []comparedRow) map[bench.TestCase][]runOf {
 	runs := make(map[bench.TestCase][]runOf)
+	for i := range rows {
+		runs[testCase(rows[i].TestCase)] = nil
+	}
 	for _, inTurns := range []bool{false, true} {
 		for i, side := range c.Sides {
 			of := []string{"A", "B"}[i]
 			if inTurns {
 				of = "in turns"
 			}
-			for _, m := range side.Runs {
+			for k := range side.Runs {
+				m := &side.Runs[k]
+				if m.InTurns != inTurns {
+					continue
+				}
 				one := runOf{m.Run, of}
-				if m.InTurns == inTurns && len(runs[m.TestCase]) < shownRuns && !slices.Contains(runs[m.TestCase], one) {
-					runs[m.TestCase] = append(runs[m.TestCase], one)
+				if known, shown := runs[m.TestCase]; shown && len(known) < shownRuns && !slices.Contains(known, one) {
+					runs[m.TestCase] = append(known, one)
 				}
 			}
 		}
@@ -283,7 +295,7 @@ func (t comparedTable) Heading(name string) string { return detailHeadings[name]
 func (t comparedTable) Shows(name string) bool { return slices.Contains(t.Cols, name) }
 
 // isKind reports whether a row is of a kind to which the table can be narrowed.
-func isKind(r report.Row, kind string) bool {
+func isKind(r *report.Row, kind string) bool {
 	return string(r.Direction) == kind || r.Verdict != nil && r.Verdict.String() == kind
 }
 

@@ -28,38 +28,51 @@ const (
 
 // Sorted returns rows in an order. Rows that are equal keep theirs.
 func Sorted(list []Row, sorting Sorting) []Row {
+	rows := make([]Row, len(list))
+	for place, row := range Order(list, sorting) {
+		rows[place] = list[row]
+	}
+	return rows
+}
+
+// Order returns the indexes of rows in an order. Rows that are equal keep theirs.
+func Order(list []Row, sorting Sorting) []int {
 	type place struct {
 		row       int
 		certainty int
 		size      float64
 	}
 	places := make([]place, len(list))
-	for i, r := range list {
-		places[i] = place{i, certainty(r), -1}
-		if change := r.Estimate(); change.Defined() {
+	for i := range list {
+		places[i] = place{i, certainty(&list[i]), -1}
+		if change := list[i].Estimate(); change.Defined() {
 			places[i].size = math.Abs(change.Value)
 		}
 	}
-	slices.SortStableFunc(places, func(x, y place) int {
-		bySize := cmp.Compare(y.size, x.size)
+	slices.SortFunc(places, func(x, y place) int {
+		order := 0
 		switch sorting {
 		case BySize:
-			return bySize
+			order = cmp.Compare(y.size, x.size)
 		case ByCertainty:
-			return cmp.Or(cmp.Compare(x.certainty, y.certainty), bySize)
-		default:
-			return 0
+			if order = x.certainty - y.certainty; order == 0 {
+				order = cmp.Compare(y.size, x.size)
+			}
 		}
+		if order == 0 {
+			return x.row - y.row
+		}
+		return order
 	})
-	rows := make([]Row, len(list))
+	rows := make([]int, len(list))
 	for i, p := range places {
-		rows[i] = list[p.row]
+		rows[i] = p.row
 	}
 	return rows
 }
 
 // certainty orders verdicts by how much they matter to a reader.
-func certainty(r Row) int {
+func certainty(r *Row) int {
 	order := [...]verdict.Kind{verdict.Changed, verdict.Undecided, verdict.NoDifference, verdict.NoSuspicion}
 	for i, k := range order {
 		if r.Is(k) {

@@ -70,7 +70,8 @@ func seen(change float64) string {
 func Count(rows []Row) Tally {
 	var c Tally
 	var sees []float64
-	for _, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		if r.Verdict == nil {
 			continue
 		}
@@ -113,7 +114,7 @@ type Group struct {
 	Max  float64 `json:"max"`
 }
 
-func (g *Group) add(r Row) {
+func (g *Group) add(r *Row) {
 	g.Count++
 	estimate := r.Estimate()
 	if !estimate.Defined() {
@@ -134,7 +135,7 @@ type Groups struct {
 	Improvements Group `json:"improvements"`
 }
 
-func (g *Groups) add(r Row) {
+func (g *Groups) add(r *Row) {
 	if r.Direction == Regression {
 		g.Regressions.add(r)
 	} else {
@@ -218,7 +219,8 @@ func byMetric(rows []Row) [][]Row {
 func summarizeMetric(rows []Row) MetricSummary {
 	m := MetricSummary{Metric: rows[0].Metric, Deciding: rows[0].Deciding, Series: len(rows), Tally: Count(rows)}
 	logs, open, delta := 0.0, 0.0, 0.0 // open: of rows that show neither a change nor that there is none
-	for _, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		delta = max(delta, r.Delta)
 		if estimate := r.Estimate(); r.positive() && estimate.Defined() && estimate.Value > -1 {
 			m.GeometricSeries++

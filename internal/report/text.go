@@ -115,9 +115,11 @@ func summaryLines(r Report, s Summary) []string {
 // disturbedPairs counts the pairs of all test cases, also of hidden rows. The rows of a test case share its pairs.
 func disturbedPairs(r Report) (disturbed, pairs int) {
 	counted := make(map[stats.TestCase]Turns)
-	for _, row := range slices.Concat(r.Rows, r.hidden) {
-		if row.Turns != nil && row.Turns.Pairs > counted[row.TestCase].Pairs {
-			counted[row.TestCase] = *row.Turns
+	for _, rows := range [][]Row{r.Rows, r.hidden} {
+		for i := range rows {
+			if row := &rows[i]; row.Turns != nil && row.Turns.Pairs > counted[row.TestCase].Pairs {
+				counted[row.TestCase] = *row.Turns
+			}
 		}
 	}
 	for _, t := range counted {
@@ -202,12 +204,13 @@ func undecided(r Report) List {
 	l := List{Title: "Undecided"}
 	var reasons []string
 	rows := map[string][]string{}
-	for _, row := range r.Rows {
+	for i := range r.Rows {
+		row := &r.Rows[i]
 		if !row.Is(verdict.Undecided) {
 			continue
 		}
 		l.Count++
-		why := whyCell(row)
+		why := whyCell(*row)
 		if rows[why] == nil {
 			reasons = append(reasons, why)
 		}
@@ -243,9 +246,9 @@ func notes(r Report) []string {
 
 func allWarnings(r Report, s Summary) []string {
 	warnings := slices.Clone(s.Warnings)
-	for _, row := range r.Rows {
-		for _, warning := range row.Warnings {
-			warnings = append(warnings, row.Key.String()+": "+warning)
+	for i := range r.Rows {
+		for _, warning := range r.Rows[i].Warnings {
+			warnings = append(warnings, r.Rows[i].Key.String()+": "+warning)
 		}
 	}
 	return warnings
