@@ -16,60 +16,60 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// Temporal's database is deleted while several requests are in progress, once under the
-// running service and once while it is stopped. They resume from the record, and no
-// stored result is measured again.
+// Temporal's database is deleted under the running service while several requests are in
+// progress.
 func TestLosingTemporalsDatabase(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name string
-		lose func(t *testing.T, s *stack)
-	}{
-		{"under the running service", func(t *testing.T, s *stack) {
-			t.Helper()
-			s.deleteTemporal(t)
-			s.kill(t, "temporal")
-		}},
-		{"while it is stopped", func(t *testing.T, s *stack) {
-			t.Helper()
-			s.stop(t)
-			s.deleteTemporal(t)
-			s.start(t)
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := startWhole(t, "--collectors", "2x1", "--share-cores")
-			shell := newShellSuite(t, 4)
-			s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Queue: bench.QueuePolicy{MaxInProgress: 2}})
-			var ids []bench.RequestID
-			for _, tag := range []string{"1.0.0", "1.1.0", "1.2.0"} {
-				shell.artifact(t, tag, 20_000)
-				ids = append(ids, s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: tag}).ID)
-			}
-			// Some blocks are stored, others are in progress, the last request waits.
-			require.Eventually(t, func() bool { return len(s.stored(t)) > 0 }, patience, 5*time.Millisecond)
-			release := s.hold(t, failpoint.Measuring)
-			s.reached(t, failpoint.Measuring)
-			stored := s.stored(t)
-			before := shell.executions(t)
-			c.lose(t, s)
-			release()
-			ids = append(ids, s.submit(t, apiclient.NewRequest{Project: apiclient.AdHocProject, Type: bench.AdHoc, Command: &apiclient.Command{Argv: []string{"true"}}}).ID)
-			for _, id := range ids {
-				d := s.await(t, id, patience)
-				requireSuccess(t, d.Outcome, d)
-				require.Empty(t, d.Errors)
-			}
-			s.requireCollections(t, "shell", smallIterations)
-			after := shell.executions(t)
-			for _, test := range stored {
-				require.Equal(t, before[test], after[test], "%s was stored when Temporal's database was lost", test)
-			}
-			for test, n := range after {
-				require.LessOrEqual(t, n, 2*smallIterations, test)
-			}
-		})
+	losingTemporal(t, func(t *testing.T, s *stack) {
+		t.Helper()
+		s.deleteTemporal(t)
+		s.kill(t, "temporal")
+	})
+}
+
+func TestLongLosingTemporalsDatabaseWhileItIsStopped(t *testing.T) {
+	t.Parallel()
+	losingTemporal(t, func(t *testing.T, s *stack) {
+		t.Helper()
+		s.stop(t)
+		s.deleteTemporal(t)
+		s.start(t)
+	})
+}
+
+// losingTemporal requires that requests in progress resume from the record, and that no
+// stored result is measured again.
+func losingTemporal(t *testing.T, lose func(t *testing.T, s *stack)) {
+	t.Helper()
+	s := startWhole(t, "--collectors", "2x1", "--share-cores")
+	shell := newShellSuite(t, 4)
+	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Queue: bench.QueuePolicy{MaxInProgress: 2}})
+	var ids []bench.RequestID
+	for _, tag := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+		shell.artifact(t, tag, 20_000)
+		ids = append(ids, s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: tag}).ID)
+	}
+	// Some blocks are stored, others are in progress, the last request waits.
+	require.Eventually(t, func() bool { return len(s.stored(t)) > 0 }, patience, 50*time.Millisecond)
+	release := s.hold(t, failpoint.Measuring)
+	s.reached(t, failpoint.Measuring)
+	stored := s.stored(t)
+	before := shell.executions(t)
+	lose(t, s)
+	release()
+	ids = append(ids, s.submit(t, apiclient.NewRequest{Project: apiclient.AdHocProject, Type: bench.AdHoc, Command: &apiclient.Command{Argv: []string{"true"}}}).ID)
+	for _, id := range ids {
+		d := s.await(t, id, patience)
+		requireSuccess(t, d.Outcome, d)
+		require.Empty(t, d.Errors)
+	}
+	s.requireCollections(t, "shell", smallIterations)
+	after := shell.executions(t)
+	for _, test := range stored {
+		require.Equal(t, before[test], after[test], "%s was stored when Temporal's database was lost", test)
+	}
+	for test, n := range after {
+		require.LessOrEqual(t, n, 2*smallIterations, test)
 	}
 }
 
@@ -187,7 +187,7 @@ func (s *stack) awaitReconciled(t *testing.T, c client.Client, id bench.RequestI
 		s.ripen(t)
 		triggerReconcile(t, c)
 		return false
-	}, patience, 500*time.Millisecond, "request %s has not ended", id)
+	}, patience, 2*time.Second, "request %s has not ended", id)
 }
 
 // failureOf returns the error that a workflow ended with.
