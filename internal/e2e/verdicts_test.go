@@ -151,7 +151,8 @@ func TestLongVerdictsSurviveKilledProcesses(t *testing.T) {
 
 func killDuringLooks(t *testing.T, victim, point string) {
 	t.Helper()
-	s, id, release := heldInLooks(t, point)
+	s := startWhole(t)
+	id, release := s.heldInLooks(t, point)
 	s.kill(t, s.victim(t, victim, point))
 	release()
 	if victim == "up" {
@@ -160,11 +161,10 @@ func killDuringLooks(t *testing.T, victim, point string) {
 	s.requireOneVerdict(t, id)
 }
 
-// heldInLooks starts a service in which a release is 10 % slower than the one before, and
-// holds a process at a point while that is decided.
-func heldInLooks(t *testing.T, point string) (s *stack, id bench.RequestID, release func()) {
+// heldInLooks submits a release that is 10 % slower than the one before, and holds a process
+// at a point while that is decided.
+func (s *stack) heldInLooks(t *testing.T, point string) (id bench.RequestID, release func()) {
 	t.Helper()
-	s = startWhole(t)
 	steady := newSteadySuite(t)
 	steady.artifact(t, "1.0.0", 100)
 	steady.artifact(t, "1.1.0", 110)
@@ -178,12 +178,12 @@ func heldInLooks(t *testing.T, point string) (s *stack, id bench.RequestID, rele
 	id = submit("1.1.0")
 	s.reached(t, failpoint.Suspecting)
 	if point == failpoint.Suspecting {
-		return s, id, suspecting
+		return id, suspecting
 	}
 	release = s.hold(t, point)
 	suspecting()
 	s.reached(t, point)
-	return s, id, release
+	return id, release
 }
 
 // requireOneVerdict waits for the end of a request that is 10 % slower, and demands one
@@ -214,7 +214,8 @@ func TestLooksSurviveResetAndTermination(t *testing.T) {
 	for _, point := range []string{failpoint.Suspecting, failpoint.Measuring, failpoint.Judging} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			s, id, release := heldInLooks(t, point)
+			s := startStack(t)
+			id, release := s.heldInLooks(t, point)
 			c := s.temporal(t)
 			workflowID, verifying := s.requestWorkflow(t, id), string(protocol.RequestVerifying)
 			s.awaitPhase(t, c, workflowID, verifying)
