@@ -41,7 +41,7 @@ func TestLongLosingTemporalsDatabaseWhileItIsStopped(t *testing.T) {
 // stored result is measured again.
 func losingTemporal(t *testing.T, lose func(t *testing.T, s *stack)) {
 	t.Helper()
-	s := startWhole(t, "--collectors", "2x1", "--share-cores")
+	s := startStack(t, "--collectors", "2x1", "--share-cores")
 	shell := newShellSuite(t, 4)
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Queue: bench.QueuePolicy{MaxInProgress: 2}})
 	var ids []bench.RequestID
