@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -176,7 +177,7 @@ func TestWaitingJobsMoveToAnotherPool(t *testing.T) {
 }
 
 // When a collector dies while it measures, the other one of its pool runs the job
-// again without anyone's help.
+// again without anyone's help. What was sampled until then stays, as a part.
 func TestAJobOfADeadCollectorIsRetriedElsewhere(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
@@ -195,6 +196,10 @@ func TestAJobOfADeadCollectorIsRetriedElsewhere(t *testing.T) {
 	require.Len(t, d.Runs, 1)
 	victim := pair[d.Runs[0].Collector]
 	require.NotNil(t, victim, d.Runs[0].Collector)
+	require.Eventually(t, func() bool {
+		p, err := s.api.Profile(t.Context(), d.Runs[0].ID)
+		return err == nil && p.State == apiclient.ProfileRecording
+	}, ended, 100*time.Millisecond, "no samples arrive")
 	killed := time.Now()
 	require.NoError(t, victim.command.Process.Kill())
 	release()
@@ -210,4 +215,33 @@ func TestAJobOfADeadCollectorIsRetriedElsewhere(t *testing.T) {
 	require.True(t, second.StartedAt.After(killed))
 	require.Less(t, second.StartedAt.Sub(killed), patience, "noticed by the heartbeat timeout, dispatched at once")
 	s.requireCollections(t, "shell", 3)
+
+	profiles := make([]apiclient.Profile, 2)
+	require.Eventually(t, func() bool {
+		for i, run := range d.Runs {
+			var err error
+			if profiles[i], err = s.api.Profile(t.Context(), run.ID); err != nil || !profiles[i].Over {
+				return false
+			}
+		}
+		return true
+	}, ended, 200*time.Millisecond)
+	for i, partial := range []bool{true, false} {
+		require.Equal(t, apiclient.ProfileFinished, profiles[i].State)
+		require.Len(t, profiles[i].Attempts, 1)
+		require.Equal(t, partial, profiles[i].Attempts[0].Partial)
+	}
+	require.NotEqual(t, profiles[0].Attempts[0].Attempt, profiles[1].Attempts[0].Attempt)
+	metrics, err := s.api.ProfileMetrics(t.Context(), second.ID, 0)
+	require.NoError(t, err)
+	require.Len(t, metrics.Summaries, 1)
+	require.Len(t, metrics.Summaries[0].Commands, 3, "measured commands")
+	sent := make(map[string]bool)
+	for _, b := range metrics.Batches {
+		key := fmt.Sprint(b.Series, b.Sequence)
+		require.False(t, sent[key], "%s is there twice", key)
+		sent[key] = true
+		require.Equal(t, b.Series.Unit(), b.Unit)
+		require.Len(t, b.Times, len(b.Values))
+	}
 }
