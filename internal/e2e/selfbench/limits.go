@@ -45,6 +45,10 @@ func limits() []limit {
 			limit{part: partIsolation, benchmark: isolationName(program), unit: unitBeyond, most: 0.5},
 			limit{part: partIsolation, benchmark: isolationName(program), unit: unitSpread, most: 0.15})
 	}
+	all = append(all,
+		limit{part: partProfile, benchmark: profileCostName, unit: unitCPU, most: 0.005},
+		limit{part: partProfile, benchmark: profileCostName, unit: unitGrowth, most: 20e6},
+		limit{part: partProfile, benchmark: profileName(loopProgram), unit: unitHigh, most: 0.5})
 	for _, slots := range slotCounts() {
 		all = append(all, limit{part: partMakespan, benchmark: makespanName(slots), unit: unitShare, most: 1})
 	}

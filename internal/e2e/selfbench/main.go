@@ -1,6 +1,6 @@
 // Selfbench measures Benchloom's own overhead and prints Go's benchmark format: the time
 // from submitting a job to its start on a collector, the overhead of the wrapper around a
-// benchmark's command, the resources of idle processes, the makespan of a pool that loses
+// benchmark's command and of a profiling agent beside it, the resources of idle processes, the makespan of a pool that loses
 // a collector, the cost of very many waiting jobs, the accuracy of comparisons with known
 // differences, that of verdicts on simulated requests, the latency of web pages, and that
 // of pages of results of a large project.
@@ -53,6 +53,7 @@ const (
 	partStack     = "stack"
 	partWrapper   = "wrapper"
 	partIsolation = "isolation"
+	partProfile   = "profile"
 	partMakespan  = "makespan"
 	partQueues    = "queues"
 	partAccuracy  = "accuracy"
@@ -68,6 +69,7 @@ type options struct {
 	submissions int
 	pairs       int
 	isolation   isolationPlan
+	profile     profilePlan
 	makespan    makespanPlan
 	queues      queuesPlan
 	accuracy    accuracyPlan
@@ -96,11 +98,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("selfbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.check, "check", false, "fail when a median exceeds its limit")
-	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, isolation, makespan, queues, accuracy, verdicts, pages or results")
+	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, isolation, profile, makespan, queues, accuracy, verdicts, pages or results")
 	flags.IntVar(&o.repetitions, "repetitions", 5, "repetitions of the parts stack and wrapper"+shorter(checkRepetitions))
 	flags.IntVar(&o.submissions, "submissions", 300, "jobs and bare workflows per repetition"+shorter(checkSubmissions))
 	flags.IntVar(&o.pairs, "pairs", 10, "pairs of a wrapped and a bare CPU loop per repetition; twenty times as many pairs of true")
 	flags.IntVar(&o.isolation.pairs, "isolation-pairs", 800, "pairs of an isolated and an open command, for a CPU loop and a fork-heavy one, once and not per repetition")
+	flags.IntVar(&o.profile.pairs, "profile-pairs", mostProfilePairs, "pairs of a CPU loop with a profiling agent beside it and without, once and not per repetition")
+	flags.DurationVar(&o.profile.alone, "profile-time", time.Minute, "time for which the cost of a profiling agent is measured")
 	flags.IntVar(&o.makespan.seeds, "seeds", 20, "makespans for each number of slots, once and not per repetition"+shorter(checkSeeds))
 	flags.DurationVar(&o.makespan.unit, "unit", 200*time.Millisecond, "shortest job of the makespan; the longest takes ten times as long")
 	o.queues = queuesPlan{gaps: 300, pairs: 100}
@@ -134,6 +138,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.repetitions < 1 || o.submissions < 1 || o.pairs < 1 || o.isolation.pairs < 1 || o.idle < time.Second:
 		return o, errors.New("-repetitions, -submissions, -pairs and -isolation-pairs must be positive, -idle at least 1s")
+	case o.profile.pairs < 1 || o.profile.pairs > mostProfilePairs || o.profile.alone < time.Second:
+		return o, fmt.Errorf("-profile-pairs must be 1 to %d, -profile-time at least 1s", mostProfilePairs)
 	case o.makespan.seeds < 1 || o.makespan.unit < time.Millisecond:
 		return o, errors.New("-seeds must be positive, -unit at least 1ms")
 	case o.accuracy.comparisons < 1:
@@ -142,8 +148,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("-requests must be positive")
 	case len(o.verdicts.noises()) == 0:
 		return o, fmt.Errorf("-noise %q: write one of %s", o.verdicts.noise, noiseIDs())
-	case o.only != "" && !slices.Contains([]string{partStack, partWrapper, partIsolation, partMakespan, partQueues, partAccuracy, partVerdicts, partPages, partResults}, o.only):
-		return o, fmt.Errorf("-only %q: write stack, wrapper, isolation, makespan, queues, accuracy, verdicts, pages or results", o.only)
+	case o.only != "" && !slices.Contains([]string{partStack, partWrapper, partIsolation, partProfile, partMakespan, partQueues, partAccuracy, partVerdicts, partPages, partResults}, o.only):
+		return o, fmt.Errorf("-only %q: write stack, wrapper, isolation, profile, makespan, queues, accuracy, verdicts, pages or results", o.only)
 	case o.pages.jobs < 1 || o.pages.during < time.Second:
 		return o, errors.New("-page-jobs must be positive, -page-time at least 1s")
 	case o.results.size.Check() != nil:
@@ -195,6 +201,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 2 && args[0] == loopCommand {
 		return loop(args[1])
 	}
+	if len(args) == 2 && args[0] == profileCommand {
+		return runAgents(ctx, args[1], os.Stdin, stdout)
+	}
 	o, err := parse(args, stderr)
 	if err != nil {
 		return err
@@ -204,7 +213,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "%s selfbench: %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 	}
 	loops := 0
-	if o.measures(partWrapper) || o.measures(partIsolation) {
+	if o.measures(partWrapper) || o.measures(partIsolation) || o.measures(partProfile) {
 		if loops, err = calibrate(ctx); err != nil {
 			return err
 		}
@@ -229,6 +238,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		// An eighth of a second and a fifth, about.
 		o.isolation.loops, o.isolation.forks = loops/8, 400
 		if err := measureIsolation(ctx, o.isolation, report); err != nil {
+			return err
+		}
+	}
+	if o.measures(partProfile) {
+		progress("the profiling agent: %s alone, %d pairs of a loop", o.profile.alone, o.profile.pairs)
+		o.profile.loops = loops / 2
+		if err := measureProfile(ctx, o.profile, report); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -22,6 +23,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) == 3 && os.Args[1] == profileCommand { // this program with agents
+		if err := runAgents(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -34,6 +42,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"no pair":        {"-pairs", "0"},
 		"hardly idle":    {"-idle", "10ms"},
 		"no isolation":   {"-isolation-pairs", "0"},
+		"many profiles":  {"-profile-pairs", "201"},
+		"brief profile":  {"-profile-time", "1ms"},
 		"no seed":        {"-seeds", "0"},
 		"no unit":        {"-unit", "0s"},
 		"little waits":   {"-much", "100"},
