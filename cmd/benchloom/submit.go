@@ -72,6 +72,7 @@ type submitFlags struct {
 	versus             string
 	comparison         comparisonFlags
 	where              constraintFlags
+	profiling          bool
 	wait, quiet        bool
 	output             string
 
@@ -147,6 +148,7 @@ not success. Ctrl-C stops the waiting, not the request.`,
 	f.where.add(flags)
 	flags.DurationVar(&f.timeout, "timeout", 0, "time limit of one iteration of a command (default: the project's, 30m unless configured)")
 	flags.StringArrayVar(&f.environ, "env", nil, "NAME=value for a command (repeatable)")
+	flags.BoolVar(&f.profiling, "profiling", true, "record the machine and the job beside each run, or --profiling=false (default: the project's, true unless configured)")
 	flags.BoolVar(&f.wait, "wait", false, "wait until the request ends and show progress")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only the ID")
 	outputFlag(cmd, &f.output, formatTable, formatJSON)
@@ -251,6 +253,9 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	f.timeoutGiven = cmd.Flags().Changed("timeout")
 	wanted := apiclient.NewRequest{
 		IdempotencyKey: f.key, Branch: f.branch, Reason: f.reason, PlacementWish: apiclient.PlacementWish{SizeClass: class, Queue: f.queue, Shape: f.shape},
+	}
+	if cmd.Flags().Changed("profiling") {
+		wanted.Profiling.Enabled = &f.profiling
 	}
 	if f.where.given(cmd.Flags().Changed) && !f.adhoc && f.file == "" {
 		return wanted, usage(errors.New("constraints apply to --adhoc and --file only; those of a project's requests are in its configuration"))
