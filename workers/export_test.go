@@ -23,3 +23,6 @@ func (g *Gate) KeepRoom(slot string, room func() bool) { g.keepRoom(slot, room) 
 
 func (l *lanes) Serve(queues ...string) { l.serve(queues) }
 func (l *lanes) Close()                 { l.close() }
+
+// NewHostLock returns a lock between processes.
+var NewHostLock = newHostLock

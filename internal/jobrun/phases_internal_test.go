@@ -65,3 +65,20 @@ func TestPhasesThatNeverEndAreBounded(t *testing.T) {
 	require.Len(t, phases, maxPhases)
 	require.Contains(t, ignored, "what follows the first 1000 is left out")
 }
+
+// Whatever a command writes, its phases lie within it, and are few.
+func FuzzPhases(f *testing.F) {
+	f.Add("begin link 1700000001.25\nend link 1700000003\nphase parse 0.5\n")
+	f.Add("begin a 1e9\nend a -1\nphase a 8999999999\nbegin a 8999999999")
+	f.Fuzz(func(t *testing.T, text string) {
+		begin := time.Unix(1_700_000_000, 0)
+		end := begin.Add(10 * time.Second)
+		phases, _ := readPhases(strings.NewReader(text), begin, end)
+		require.LessOrEqual(t, len(phases), maxPhases)
+		for _, p := range phases {
+			require.NotEmpty(t, p.name)
+			require.LessOrEqual(t, len(p.name), maxPhaseNameBytes)
+			require.False(t, p.begin.Before(begin) || p.end.After(end) || p.end.Before(p.begin), "%s from %s to %s", p.name, p.begin, p.end)
+		}
+	})
+}

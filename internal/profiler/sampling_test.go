@@ -1,6 +1,7 @@
 package profiler_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"path/filepath"
@@ -167,6 +168,33 @@ func TestP12EachValueHasItsTimeAndBatchIndex(t *testing.T) {
 		require.Equal(t, []int{1}, measured[0].Batches)
 		require.Equal(t, 450*time.Millisecond, measured[0].Times[0].Sub(begin), "the time of its end")
 		require.Equal(t, time.UTC, measured[0].Times[0].Location())
+	})
+}
+
+// misled is a collector of which every call panics.
+type misled struct{}
+
+func (misled) Name() string                                        { panic("no name") }
+func (misled) Collect(context.Context) (profiler.Collected, error) { panic("no value") }
+func (misled) Close() error                                        { panic("no end") }
+
+// brokenLock is a lock of which every call panics.
+type brokenLock struct{}
+
+func (brokenLock) TryLock() (bool, error) { panic("no lock") }
+func (brokenLock) Unlock() error          { panic("no lock") }
+
+func TestP13WhateverPanicsEndsNoProcess(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		got := &receiver{}
+		c := config(got, misled{}, nil, memory())
+		c.Machine, c.Lock = []profiler.Collector{memory()}, brokenLock{}
+		a := newAgent(t, c)
+		a.Start(t.Context())
+		time.Sleep(time.Second + 50*time.Millisecond)
+		a.End()
+		require.Len(t, got.values(profiler.ScopeJob, memoryUsed), 12)
+		require.Empty(t, got.batches(profiler.ScopeMachine, memoryUsed))
 	})
 }
 

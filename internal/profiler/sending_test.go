@@ -157,6 +157,22 @@ func TestP17AFailedUploadIsSentOnceMoreThenTheNextOne(t *testing.T) {
 	})
 }
 
+// An older receiver knows nothing of samples: it is asked once, and that is not worth a warning.
+func TestP17NothingMoreIsSentOnceNobodyTakesIt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		got, written := &receiver{answer: func(context.Context, profiler.Upload) error { return fmt.Errorf("404: %w", profiler.ErrNoReceiver) }}, &notes{}
+		c := config(got, memory())
+		c.Log = written.log()
+		a := newAgent(t, c)
+		a.Start(t.Context())
+		time.Sleep(2*time.Minute + 50*time.Millisecond)
+		totals := a.End()
+		require.Len(t, got.tried(), 1)
+		require.Equal(t, profiler.Totals{Dropped: 1202}, totals)
+		require.Zero(t, written.count("404"))
+	})
+}
+
 func TestP17APanickingSenderIsAFailure(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		got, written := &receiver{answer: func(context.Context, profiler.Upload) error { panic("nil map") }}, &notes{}

@@ -1,0 +1,119 @@
+package e2e_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/profiler"
+)
+
+// profile returns everything that was recorded of a run.
+func (s *stack) profile(t *testing.T, run bench.RunID) (batches []profiler.Batch, sums []apiclient.ProfileSummary) {
+	t.Helper()
+	for from, more := 0, true; more; {
+		page, err := s.api.ProfileMetrics(t.Context(), run, from)
+		require.NoError(t, err)
+		batches, sums = append(batches, page.Batches...), append(sums, page.Summaries...)
+		from, more = page.Next, page.More
+	}
+	return batches, sums
+}
+
+// requireOnce requires that each batch of each series is there once, and belongs to the run.
+func requireOnce(t *testing.T, run bench.RunID, batches []profiler.Batch) {
+	t.Helper()
+	sequences := map[profiler.Series][]int{}
+	for _, b := range batches {
+		require.Equal(t, string(run), b.Attempt)
+		sequences[b.Series] = append(sequences[b.Series], b.Sequence)
+	}
+	for series, got := range sequences {
+		slices.Sort(got)
+		for n := range got {
+			require.Equal(t, n, got[n], "%s has batches %v", series.Name, got)
+		}
+	}
+}
+
+// indexes returns the batch indexes of a series of the whole machine, the whole job or a phase.
+func indexes(batches []profiler.Batch, scope profiler.Scope, name string) []int {
+	var all []int
+	for _, b := range batches {
+		if b.Scope == scope && b.Name == name && b.Device == "" {
+			all = append(all, b.Batches...)
+		}
+	}
+	return all
+}
+
+// A run has its series under the numbers of its measured commands, and tells what these are. When its collector is killed, the job is
+// measured again: both attempts have what they sent, and neither anything twice.
+func TestLongRunsAreRecorded(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "--collectors", "1x1", "--share-cores")
+	shell := newShellSuite(t, 2)
+	shell.artifact(t, "1.0.0", 20_000)
+	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
+	r := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.0.0"})
+	d := s.await(t, r.ID, patience)
+	requireSuccess(t, d.Outcome, d)
+
+	run := s.runsOf(t, r.ID)[0].ID
+	batches, sums := s.profile(t, run)
+	requireOnce(t, run, batches)
+	require.Equal(t, []int{1, 2, 3, 4, 5, 6}, indexes(batches, profiler.ScopeTiming, "measuring"))
+	require.Equal(t, []int{0}, indexes(batches, profiler.ScopeTiming, "fetching"))
+	memory := indexes(batches, profiler.ScopeMachine, string(profiler.MemoryFree))
+	require.NotEmpty(t, memory)
+	require.True(t, slices.IsSorted(memory))
+	shown, err := s.api.Profile(t.Context(), run)
+	require.NoError(t, err)
+	require.Equal(t, apiclient.ProfileFinished, shown.State)
+	require.Len(t, shown.Attempts, 1)
+	ofJob := slices.ContainsFunc(shown.Attempts[0].Series, func(s apiclient.ProfileSeries) bool { return s.Scope == profiler.ScopeJob })
+	lacking := slices.ContainsFunc(shown.Attempts[0].Absent, func(a profiler.Absence) bool { return a.Scope == profiler.ScopeJob && a.Metric == profiler.CPUUsed })
+	require.NotEqual(t, lacking, ofJob, "the job's control group is recorded, or the reason why it cannot be")
+	t.Logf("%d series, %d absent", len(shown.Attempts[0].Series), len(shown.Attempts[0].Absent))
+	require.Len(t, sums, 1)
+	require.Len(t, sums[0].Commands, 6)
+	measured := map[string]int{}
+	for _, c := range sums[0].Commands {
+		require.Equal(t, "1.0.0", c.Artifact)
+		measured[strings.Fields(c.Case)[0]]++
+	}
+	require.Equal(t, map[string]int{"count-1": 3, "count-2": 3}, measured)
+
+	// A collector is killed once some of what it has recorded has arrived.
+	g := s.enrol(t, "guest")
+	g.start(t, s.bin, "collector", "run")
+	s.awaitState(t, "guest", bench.CollectorWaiting)
+	job := s.gated(t)
+	job.begun(t)
+	first := s.runsOf(t, job.id)[0].ID
+	require.Eventually(t, func() bool {
+		batches, _ := s.profile(t, first)
+		return len(batches) > 0
+	}, patience, 100*time.Millisecond, "nothing arrives")
+	require.NoError(t, g.command.Process.Kill())
+	g.code(t)
+	g.start(t, s.bin, "collector", "run")
+	job.letGo(t)
+	d = s.await(t, job.id, patience)
+	requireSuccess(t, d.Outcome, d)
+
+	runs := s.runsOf(t, job.id)
+	require.Len(t, runs, 2)
+	for n, again := range runs {
+		batches, sums := s.profile(t, again.ID)
+		requireOnce(t, again.ID, batches)
+		require.Len(t, sums, n, "only the second one has come to its end")
+	}
+	batches, _ = s.profile(t, runs[1].ID)
+	require.Equal(t, []int{1}, indexes(batches, profiler.ScopeTiming, "measuring"))
+}
