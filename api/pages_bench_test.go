@@ -101,7 +101,7 @@ func (b *bundle) fillYear(t testing.TB) {
 				for range 3 {
 					s.Values = append(s.Values, math.Exp(random.NormFloat64()/100))
 				}
-				strip = append(strip, layout.NewPoint(artifact, s))
+				strip = append(strip, layout.NewPoint(artifact, &s))
 			}
 			bytes, err := strip.Pack()
 			require.NoError(t, err)

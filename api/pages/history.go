@@ -406,13 +406,20 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 	if change {
 		unit = percentUnit
 	}
-	reasons := make(map[int]string)
+	reasons := make(map[int]string, len(l.Breaks))
 	for _, b := range l.Breaks {
 		reasons[b.At] = b.Reason
 	}
-	failed, gaps := make(map[int]bool), make(map[int]bool)
+	failed, gaps := make(map[int]bool, len(l.Failures)), make(map[int]bool, len(l.Gaps))
 	for _, f := range l.Failures {
 		failed[f.At] = true
+	}
+	byDate, banded := h.choice(xParameter) == "date", h.choice(bandParameter) != "none"
+	x := func(at int) float64 {
+		if byDate {
+			return h.x(at)
+		}
+		return float64(at)
 	}
 	for _, at := range l.Gaps {
 		gaps[at] = true
@@ -421,12 +428,13 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 	if h.choice(bandParameter) == "minmax" {
 		low, high = l.Min, l.Max
 	}
-	var widths []float64
+	out.Points = make([]chart.Point, 0, len(l.At)+len(l.Gaps)+len(l.Failures))
+	widths := make([]float64, 0, len(low))
 	base, last := 0.0, -1
 	for i, at := range l.At {
 		// A gap stays one; without the points that the drawing does not show, each that shows is named.
 		if last >= 0 && (gaps[at] || l.Points == 0 && at > last+1) {
-			out.Points = append(out.Points, chart.Point{X: h.x(last + 1), Y: math.NaN(), Low: math.NaN(), High: math.NaN()})
+			out.Points = append(out.Points, chart.Point{X: x(last + 1), Y: math.NaN(), Low: math.NaN(), High: math.NaN()})
 		}
 		last = at
 		if i == 0 || reasons[at] != "" {
@@ -441,20 +449,22 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 			}
 			return y * factor
 		}
-		p := chart.Point{X: h.x(at), Y: drawn(l.Values[i]), Low: math.NaN(), High: math.NaN(), Break: reasons[at], Failed: failed[at]}
+		p := chart.Point{X: x(at), Y: drawn(l.Values[i]), Low: math.NaN(), High: math.NaN(), Break: reasons[at], Failed: failed[at]}
 		delete(failed, at) // one of several series: the line goes on
 		if i < len(low) && i < len(high) {
 			widths = append(widths, drawn(l.High[i])-drawn(l.Low[i]))
-			if h.choice(bandParameter) != "none" {
+			if banded {
 				p.Low, p.High = drawn(low[i]), drawn(high[i])
 			}
 		}
 		out.Points = append(out.Points, p)
 	}
 	for at := range failed {
-		out.Points = append(out.Points, chart.Point{X: h.x(at), Y: math.NaN(), Low: math.NaN(), High: math.NaN(), Failed: true})
+		out.Points = append(out.Points, chart.Point{X: x(at), Y: math.NaN(), Low: math.NaN(), High: math.NaN(), Failed: true})
 	}
-	slices.SortStableFunc(out.Points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
+	if byX := func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) }; !slices.IsSortedFunc(out.Points, byX) {
+		slices.SortStableFunc(out.Points, byX)
+	}
 	if len(widths) > 0 {
 		slices.Sort(widths)
 		noise = widths[len(widths)/2]

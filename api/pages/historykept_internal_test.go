@@ -66,13 +66,14 @@ func TestKeptDrawingsAreBounded(t *testing.T) {
 		})
 	}
 	drawing.Wait()
+	kept.of(keptView("linear")).draw(keptOf("c", "newest"))
 	total := 0
 	for _, item := range kept.cache.Items() {
 		total += item.Value().size()
 	}
 	require.Positive(t, total)
 	require.LessOrEqual(t, total, bytes)
-	require.True(t, kept.of(keptView("linear")).Has("49 1"), "the newest")
+	require.True(t, kept.of(keptView("linear")).Has("newest"))
 }
 
 func TestIDsOfChartsFollowFromTheirNames(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"html"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -254,16 +255,18 @@ func (d *drawing) grid() {
 // column can show, a gap or a second break within it, is left out: that bounds the size.
 func (d *drawing) line(class int, l Line) {
 	fmt.Fprintf(d, `<g class="series line-%d"><title>%s</title>`, class, text(l.Name))
-	var band, path, dots, crosses strings.Builder
-	var part, low, high []cell
+	var dots, crosses strings.Builder
+	var band, path []byte
+	part := make([]cell, 0, len(l.Points))
+	var low, high []cell
 	var breaks []label
 	gap, crossed := false, 0 // the column of the last cross: others there would look the same
 	end := func() {
-		writeBand(&band, low, high)
+		band = appendBand(band, low, high)
 		if places := cut(part); len(places) == 1 {
 			fmt.Fprintf(&dots, `<circle cx="%d" cy="%d" r="%d" fill="currentColor"/>`, places[0].x, places[0].y, dotSize)
 		} else {
-			writePath(&path, places)
+			path = appendPath(path, places)
 		}
 		part, low, high, gap = part[:0], low[:0], high[:0], false
 	}
@@ -297,11 +300,11 @@ func (d *drawing) line(class int, l Line) {
 		}
 	}
 	end()
-	if band.Len() > 0 {
-		fmt.Fprintf(d, `<path class="band" d="%s" fill="currentColor" fill-opacity=".15" stroke="none"/>`, band.String())
+	if len(band) > 0 {
+		fmt.Fprintf(d, `<path class="band" d="%s" fill="currentColor" fill-opacity=".15" stroke="none"/>`, band)
 	}
-	if path.Len() > 0 {
-		fmt.Fprintf(d, `<path class="line" d="%s"/>`, path.String())
+	if len(path) > 0 {
+		fmt.Fprintf(d, `<path class="line" d="%s"/>`, path)
 	}
 	d.WriteString(dots.String())
 	for _, b := range breaks {
@@ -327,38 +330,47 @@ func (l label) String() string {
 	return fmt.Sprintf("%s and %d more", l.first, l.more)
 }
 
-// writePath writes a line through places, each relative to the one before it.
-func writePath(w *strings.Builder, places []cell) {
+// appendPath appends a line through places, each relative to the one before it.
+func appendPath(b []byte, places []cell) []byte {
+	number := func(n int) { b = strconv.AppendInt(b, int64(n), 10) }
 	for i, c := range places {
 		if i == 0 {
-			fmt.Fprintf(w, "M%d %d", c.x, c.y)
+			b = append(b, 'M')
+			number(c.x)
+			b = append(b, ' ')
+			number(c.y)
 			continue
 		}
 		switch dx, dy := c.x-places[i-1].x, c.y-places[i-1].y; {
 		case dx == 0:
-			fmt.Fprintf(w, "v%d", dy)
+			b = append(b, 'v')
+			number(dy)
 		case dy == 0:
-			fmt.Fprintf(w, "h%d", dx)
-		case dy < 0:
-			fmt.Fprintf(w, "l%d%d", dx, dy)
+			b = append(b, 'h')
+			number(dx)
 		default:
-			fmt.Fprintf(w, "l%d %d", dx, dy)
+			b = append(b, 'l')
+			number(dx)
+			if dy > 0 {
+				b = append(b, ' ')
+			}
+			number(dy)
 		}
 	}
+	return b
 }
 
-// writeBand writes the area between two lines: the lowest and the highest of each column.
-func writeBand(w *strings.Builder, low, high []cell) {
+// appendBand appends the area between two lines: the lowest and the highest of each column.
+func appendBand(b []byte, low, high []cell) []byte {
 	low, high = outermost(low, func(a, b int) bool { return a > b }), outermost(high, func(a, b int) bool { return a < b })
 	if len(low) == 0 {
-		return
+		return b
 	}
 	around := append([]cell(nil), high...)
 	for i := len(low) - 1; i >= 0; i-- {
 		around = append(around, low[i])
 	}
-	writePath(w, around)
-	w.WriteString("z")
+	return append(appendPath(b, around), 'z')
 }
 
 // outermost returns the place of each column that is further out than its others.

@@ -159,14 +159,14 @@ func (r *reader) head() {
 }
 
 // origin reads the number of an origin. Each is used, first in the order of their numbers.
-func (r *reader) origin() Origin {
+func (r *reader) origin() *Origin {
 	n := r.uvarint()
 	if n > uint64(r.used) || n >= uint64(len(r.origins)) {
 		r.fail("origin %d is not there", n)
-		return Origin{}
+		return &Origin{}
 	}
 	r.used = max(r.used, int(n)+1)
-	return r.origins[n]
+	return &r.origins[n]
 }
 
 func (r *reader) end() error {

@@ -52,11 +52,13 @@ func randomSheet(random *rand.Rand) packed.Sheet {
 	return sheet
 }
 
+func point(artifact int64, s packed.Series) packed.Point { return packed.NewPoint(artifact, &s) }
+
 func randomStrip(random *rand.Rand) packed.Strip {
 	strip, id := packed.Strip{}, int64(0)
 	for range random.IntN(packed.MaxPoints + 1) {
 		id += 1 + random.Int64N(1<<random.IntN(40))
-		strip = append(strip, packed.NewPoint(id, randomSeries(random, 1)))
+		strip = append(strip, point(id, randomSeries(random, 1)))
 	}
 	return strip
 }
@@ -131,7 +133,7 @@ func TestDamageIsRefused(t *testing.T) {
 		},
 		"strip": {
 			func() ([]byte, error) {
-				return packed.Strip{packed.NewPoint(3, randomSeries(random, 1)), packed.NewPoint(400, randomSeries(random, 1))}.Pack()
+				return packed.Strip{point(3, randomSeries(random, 1)), point(400, randomSeries(random, 1))}.Pack()
 			},
 			func(b []byte) error { _, err := packed.UnpackStrip(b); return err },
 		},
@@ -176,7 +178,7 @@ func TestWhatIsNoSheetOrStripIsNotPacked(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 		})
 	}
-	point := packed.NewPoint(1, one)
+	point := packed.NewPoint(1, &one)
 	_, err := packed.Strip{point, point}.Pack()
 	require.ErrorContains(t, err, "there twice")
 	_, err = make(packed.Strip, packed.MaxPoints+1).Pack()

@@ -122,7 +122,7 @@ func UnpackSheet(b []byte) (Sheet, error) {
 			r.fail("series %d has no values", s.ID)
 			break
 		}
-		s.Origin = r.origin()
+		s.Origin = *r.origin()
 		flags := r.bytes(1)[0]
 		if flags&^(gaps|marks) != 0 {
 			r.fail("series %d has unknown flags", s.ID)

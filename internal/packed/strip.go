@@ -20,7 +20,8 @@ type Strip []Point
 // Point sums up the values of a series for one artifact.
 type Point struct {
 	Artifact int64
-	Origin   Origin
+	// Origin is shared by the points of a run; it must not be changed.
+	Origin *Origin
 	// N is the number of values, of which Disturbed were disturbed.
 	N, Disturbed int
 	Summary
@@ -31,9 +32,9 @@ type Summary struct {
 	Min, LowerQuartile, Median, UpperQuartile, Max, Mean float64
 }
 
-// NewPoint sums up a series of an artifact.
-func NewPoint(artifact int64, s Series) Point {
-	p := Point{Artifact: artifact, Origin: s.Origin, N: len(s.Values), Summary: Summarize(s.Values)}
+// NewPoint sums up a series of an artifact. It refers to the origin of the series.
+func NewPoint(artifact int64, s *Series) Point {
+	p := Point{Artifact: artifact, Origin: &s.Origin, N: len(s.Values), Summary: Summarize(s.Values)}
 	for _, d := range s.Disturbed {
 		if d {
 			p.Disturbed++
@@ -119,7 +120,7 @@ func (s Strip) Pack() ([]byte, error) {
 		if p.N < 1 || p.Disturbed < 0 || p.Disturbed > p.N {
 			return nil, fmt.Errorf("artifact %d has %d values, of which %d are disturbed", p.Artifact, p.N, p.Disturbed)
 		}
-		known.add(p.Origin)
+		known.add(*p.Origin)
 	}
 	b := known.append(append(make([]byte, 0, 64+56*len(s)), Version))
 	b = binary.AppendUvarint(b, uint64(len(s)))
@@ -129,7 +130,7 @@ func (s Strip) Pack() ([]byte, error) {
 		before = p.Artifact
 		b = binary.AppendUvarint(b, uint64(p.N))
 		b = binary.AppendUvarint(b, uint64(p.Disturbed))
-		b = binary.AppendUvarint(b, uint64(known.index[p.Origin]))
+		b = binary.AppendUvarint(b, uint64(known.index[*p.Origin]))
 		shape, floats := p.shape(), p.floats()
 		b = append(b, shape)
 		for _, v := range floats[:floatsOf(shape)] {

@@ -82,7 +82,7 @@ func (r historyRecord) Histories(_ context.Context, artifacts, series []int64, e
 			if at.series == id && slices.Contains(artifacts, at.artifact) {
 				n := len(values)
 				s := packed.Series{ID: id, Origin: originOf(at), Values: values, Iterations: make([]int, n), Disturbed: make([]bool, n)}
-				of[at.Surrounding] = append(of[at.Surrounding], packed.NewPoint(at.artifact, s))
+				of[at.Surrounding] = append(of[at.Surrounding], packed.NewPoint(at.artifact, &s))
 			}
 		}
 		var list []store.History

@@ -20,7 +20,7 @@ type merging struct {
 	numbers []int
 	// number returns the number of a place; place is that of the last origin and surrounding.
 	number      func(history.Place) int
-	origin      packed.Origin
+	origin      *packed.Origin
 	surrounding bench.Surrounding
 	place       int
 	// By the number of an artifact: which history has been chosen, counted from 1, and its point.
@@ -86,8 +86,8 @@ func (m *merging) merge(histories []store.History, aggregation suite.Aggregation
 }
 
 // placeOf returns the number of a place, which mostly is that of the point before.
-func (m *merging) placeOf(origin packed.Origin, surrounding bench.Surrounding) int {
-	if m.place < 0 || origin != m.origin || surrounding != m.surrounding {
+func (m *merging) placeOf(origin *packed.Origin, surrounding bench.Surrounding) int {
+	if m.place < 0 || origin != m.origin && *origin != *m.origin || surrounding != m.surrounding {
 		m.origin, m.surrounding = origin, surrounding
 		m.place = m.number(history.Place{Surrounding: surrounding, Segment: origin.Segment, Suite: origin.Suite})
 	}

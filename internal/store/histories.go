@@ -52,7 +52,16 @@ func (s *Store) Histories(ctx context.Context, artifacts, series []int64, each f
 				g.artifacts = append(g.artifacts, id)
 			}
 		}
-		if err := g.parts(ctx, tx, slices.Compact(slices.Sorted(slices.Values(series)))); err != nil {
+		sorted := slices.Compact(slices.Sorted(slices.Values(series)))
+		names, err := s.seriesByID(ctx, tx, sorted)
+		if err != nil {
+			return err
+		}
+		done, err := g.sheets(ctx, tx, sorted, names)
+		if err == nil && !done {
+			err = g.parts(ctx, tx, sorted)
+		}
+		if err != nil {
 			return err
 		}
 		return g.rest()
@@ -84,7 +93,8 @@ func changedPoints(ctx context.Context, tx pgx.Tx, artifacts, series []int64) (m
 			if points[r.SeriesID] == nil {
 				points[r.SeriesID] = make(map[bench.Surrounding]packed.Strip)
 			}
-			points[r.SeriesID][r.Surrounding] = append(points[r.SeriesID][r.Surrounding], packed.NewPoint(r.ArtifactID, r.series()))
+			s := r.series()
+			points[r.SeriesID][r.Surrounding] = append(points[r.SeriesID][r.Surrounding], packed.NewPoint(r.ArtifactID, &s))
 		}
 	}
 	return points, nil

@@ -42,7 +42,7 @@ func (c stripChanges) remove(artifact int64, at sheetKey, sheet storedSheet) {
 
 func (c stripChanges) add(artifact int64, at sheetKey, sheet packed.Sheet) {
 	for _, s := range sheet {
-		p := packed.NewPoint(artifact, s)
+		p := packed.NewPoint(artifact, &s)
 		c.set(stripKey{s.ID, at.Surrounding}, artifact, &p)
 	}
 }

@@ -127,7 +127,7 @@ func (c *packedCheck) sheets(ctx context.Context, tx pgx.Tx, artifact int64) err
 			if c.points[at] == nil {
 				c.points[at] = make(map[int64]packed.Point)
 			}
-			c.points[at][artifact] = packed.NewPoint(artifact, series)
+			c.points[at][artifact] = packed.NewPoint(artifact, &series)
 		}
 	}
 	return nil

@@ -168,6 +168,23 @@ func (r record) checkReading() {
 		}
 		require.Equal(r.t, wanted, points)
 	}
+	// Many series at once come from sheets, and one alone from its strips.
+	var alone []store.History
+	for _, id := range all {
+		alone = append(alone, r.histories(artifacts, []int64{id})...)
+	}
+	require.Equal(r.t, pointsOf(alone), pointsOf(r.histories(artifacts, all)))
+}
+
+// pointsOf returns points by what they are of.
+func pointsOf(histories []store.History) map[place]packed.Point {
+	points := make(map[place]packed.Point)
+	for _, h := range histories {
+		for _, p := range h.Points {
+			points[place{h.Series, p.Artifact, h.Surrounding}] = p
+		}
+	}
+	return points
 }
 
 // histories reads histories, each series once.
