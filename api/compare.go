@@ -307,6 +307,19 @@ const shownTags = 5
 
 // measured refuses tags without results. The problem lists tags with results.
 func (s *resultHandlers) measured(ctx context.Context, project string, tags ...string) error {
+	var without []string
+	for _, tag := range tags {
+		size, err := s.record.SizeOf(ctx, project, tag)
+		if err != nil {
+			return err
+		}
+		if size.Values == 0 {
+			without = append(without, tag)
+		}
+	}
+	if len(without) == 0 {
+		return nil
+	}
 	var known []string
 	for _, t := range []bench.RequestType{bench.Release, bench.Master, bench.Try, bench.AdHoc} {
 		of, err := s.record.MeasuredTags(ctx, project, t)
@@ -317,17 +330,9 @@ func (s *resultHandlers) measured(ctx context.Context, project string, tags ...s
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	for _, tag := range tags {
+	for _, tag := range without {
 		if slices.Contains(known, tag) {
-			continue
-		}
-		// An artifact that is still being measured has results, but is not listed.
-		size, err := s.record.SizeOf(ctx, project, tag)
-		if err != nil {
-			return err
-		}
-		if size.Values > 0 {
-			continue
+			continue // its results have no values
 		}
 		all := "none is measured yet; 'benchloom submit' asks for one"
 		if len(known) > 0 {

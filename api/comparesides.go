@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/results"
@@ -23,17 +24,17 @@ func (s *resultHandlers) sides(ctx context.Context, in *compare, c *apiclient.Co
 		if err != nil {
 			return err
 		}
-		var origins []store.Origin
-		for _, o := range all {
-			if in.wants(o.TestCase) && (!in.InTurns || o.InTurns) {
-				origins = append(origins, o)
-			}
+		origins := all
+		if in.narrows() {
+			hidden := func(o store.Origin) bool { return !in.wants(o.TestCase) || in.InTurns && !o.InTurns }
+			origins = slices.DeleteFunc(slices.Clone(all), hidden)
 		}
 		parts[i] = results.Parts(origins)
 		side := apiclient.ComparedSide{Tag: tags[0], Parts: measuredParts(parts[i])}
-		if in.Runs {
-			for _, o := range origins {
-				side.Runs = append(side.Runs, apiclient.MeasuredIn{TestCase: o.TestCase, Run: o.Run, InTurns: o.InTurns})
+		if in.Runs && len(origins) > 0 {
+			side.Runs = make([]apiclient.MeasuredIn, len(origins))
+			for k := range origins {
+				side.Runs[k] = apiclient.MeasuredIn{TestCase: origins[k].TestCase, Run: origins[k].Run, InTurns: origins[k].InTurns}
 			}
 		}
 		c.Sides = append(c.Sides, side)

@@ -61,8 +61,8 @@ func New(series []Series, standing Standing) (Report, error) {
 	if len(ordered) > 0 {
 		out.Rows = make([]Row, len(ordered))
 	}
-	for i, s := range ordered {
-		out.Rows[i] = j.row(s, &described[i])
+	for i, d := range described {
+		out.Rows[i] = j.row(ordered[i], d)
 	}
 	if standing.Hint != "" && slices.ContainsFunc(out.Rows, func(r Row) bool { return r.Is(verdict.Undecided) && r.Turns == nil && !r.Provisional }) {
 		out.Hint = standing.Hint

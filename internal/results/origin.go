@@ -39,9 +39,14 @@ type Part struct {
 func Parts(origins []store.Origin) []Part {
 	var parts []Part
 	at := make(map[Place]int)
-	for _, o := range origins {
+	i := 0
+	for k := range origins {
+		o := &origins[k]
 		place := Place{Target: o.TestCase.Target, Surrounding: o.Surrounding, Segment: o.Segment, Pool: o.Pool, Suite: o.Suite, InTurns: o.InTurns}
-		i, known := at[place]
+		known := k > 0 && place == parts[i].Place // as that of the one before, mostly
+		if !known {
+			i, known = at[place]
+		}
 		if !known {
 			i = len(parts)
 			at[place], parts = i, append(parts, Part{Place: place, Fewest: o.Iterations, First: o.First, Last: o.Last})

@@ -68,30 +68,36 @@ func (g grouped[K]) of(k K) []*bench.Samples {
 func pairs[K comparable](facts Facts, a, b []bench.Samples, key func(s *bench.Samples) K) ([]stats.Series, []Unpaired) {
 	left, right := group(a, key), group(b, key)
 	lacks := make(map[Unpaired]bool)
-	names := newNaming(facts)
+	var last Unpaired
+	lack := func(u Unpaired) {
+		if u != last { // series of one test case mostly lack the same
+			last, lacks[u] = u, true
+		}
+	}
+	names, changes := newNaming(facts), make(segmentChanges)
 	found := make(map[string][][2]*bench.Samples) // by metric
 	for i, k := range left.keys {
 		ours, theirs := left.lists[i], right.of(k)
 		testCase := ours[0].TestCase
 		if theirs == nil {
-			lacks[Unpaired{TestCase: testCase, B: true, Reason: "no result"}] = true
+			lack(Unpaired{TestCase: testCase, B: true, Reason: "no result"})
 			continue
 		}
-		x, y, ok := shared(ours, theirs)
+		x, y, ok := shared(ours, theirs, changes)
 		if ok {
 			unit := names.metric(x.Metric).Metric
 			found[unit] = append(found[unit], [2]*bench.Samples{x, y})
 			continue
 		}
-		if change := newSegment(ours, theirs); change != "" {
-			lacks[Unpaired{TestCase: testCase, B: true, Reason: "measured under " + change + "; measure both in turns (submit --vs) to compare them"}] = true
+		if change := newSegment(ours, theirs, changes); change != "" {
+			lack(Unpaired{TestCase: testCase, B: true, Reason: "measured under " + change + "; measure both in turns (submit --vs) to compare them"})
 			continue
 		}
-		lacks[Unpaired{TestCase: testCase, B: true, Reason: "measured only in another surrounding (" + surroundings(theirs) + " instead of " + surroundings(ours) + "), which does not compare"}] = true
+		lack(Unpaired{TestCase: testCase, B: true, Reason: "measured only in another surrounding (" + surroundings(theirs) + " instead of " + surroundings(ours) + "), which does not compare"})
 	}
 	for i, k := range right.keys {
 		if left.of(k) == nil {
-			lacks[Unpaired{TestCase: right.lists[i][0].TestCase, Reason: "no result"}] = true
+			lack(Unpaired{TestCase: right.lists[i][0].TestCase, Reason: "no result"})
 		}
 	}
 	paired := make(map[bench.TestCase]bool)
@@ -140,17 +146,17 @@ func Shared(a, b []bench.Samples) (where bench.Surrounding, ok bool) {
 		}
 		return out
 	}
-	x, _, ok := shared(pointers(a), pointers(b))
+	x, _, ok := shared(pointers(a), pointers(b), make(segmentChanges))
 	if !ok {
 		return bench.Surrounding{}, false
 	}
 	return x.Surrounding, true
 }
 
-func shared(a, b []*bench.Samples) (x, y *bench.Samples, ok bool) {
+func shared(a, b []*bench.Samples, changes segmentChanges) (x, y *bench.Samples, ok bool) {
 	for _, p := range a {
 		for _, q := range b {
-			if compare(p, q) && (!ok || before(p.Surrounding, x.Surrounding)) {
+			if p.Surrounding == q.Surrounding && changes.of(p.Segment, q.Segment) == "" && (!ok || before(p.Surrounding, x.Surrounding)) {
 				x, y, ok = p, q, true
 			}
 		}
@@ -158,17 +164,28 @@ func shared(a, b []*bench.Samples) (x, y *bench.Samples, ok bool) {
 	return x, y, ok
 }
 
-// compare reports whether stored samples of two artifacts compare.
-func compare(a, b *bench.Samples) bool {
-	return a.Surrounding == b.Surrounding && !a.Segment.Differs(b.Segment)
+// segmentChanges keeps what differs between settings of machines: thousands of series have the same.
+type segmentChanges map[[2]bench.Segment]string
+
+// of names what differs; empty if nothing does, and the results compare.
+func (c segmentChanges) of(a, b bench.Segment) string {
+	if a == b {
+		return ""
+	}
+	change, known := c[[2]bench.Segment{a, b}]
+	if !known {
+		change = a.Change(b)
+		c[[2]bench.Segment{a, b}] = change
+	}
+	return change
 }
 
 // newSegment names the settings of the machine that keep samples of the same surrounding from being compared; empty if none do.
-func newSegment(a, b []*bench.Samples) string {
+func newSegment(a, b []*bench.Samples, changes segmentChanges) string {
 	for _, p := range a {
 		for _, q := range b {
-			if p.Surrounding == q.Surrounding && p.Segment.Differs(q.Segment) {
-				return p.Segment.Change(q.Segment)
+			if change := changes.of(p.Segment, q.Segment); p.Surrounding == q.Surrounding && change != "" {
+				return change
 			}
 		}
 	}

@@ -182,14 +182,17 @@ func (r *Report) lack(pair Pair, unpaired []Unpaired, series []report.Series) {
 // measured returns the test cases with results, by side.
 func measured(a, b []bench.Samples) report.TestCases {
 	list := func(samples []bench.Samples) []stats.TestCase {
-		var out []stats.TestCase
-		seen := make(map[stats.TestCase]bool)
+		var cases []bench.TestCase
 		for i := range samples {
-			if i > 0 && samples[i].TestCase == samples[i-1].TestCase {
-				continue // as most, since they come by test case
+			if i == 0 || samples[i].TestCase != samples[i-1].TestCase {
+				cases = append(cases, samples[i].TestCase)
 			}
-			if tc := statsTestCase(samples[i].TestCase); !seen[tc] {
-				seen[tc], out = true, append(out, tc)
+		}
+		slices.SortFunc(cases, bench.CompareTestCases) // as they come
+		var out []stats.TestCase
+		for i, tc := range cases {
+			if i == 0 || tc != cases[i-1] {
+				out = append(out, statsTestCase(tc))
 			}
 		}
 		return out

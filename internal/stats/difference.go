@@ -2,6 +2,7 @@ package stats
 
 import (
 	"fmt"
+	"iter"
 )
 
 // Difference describes both sides of a series and the change between them. It decides nothing.
@@ -17,23 +18,26 @@ type Difference struct {
 	Warnings   []string
 }
 
-// Differences describes each series as [Compare] does, without a decision, in their order. The input is not changed. Series
-// in the order of their keys take the least time.
+// Differences describes each series as [Compare] does, without a decision, one after the other in their order. Each is valid
+// until the next: thousands need not be in memory at once. The input is not changed. Series in the order of their keys take the least time.
 //
 // The error is for options out of range and for series that contradict each other ([ErrInconsistent]).
-func Differences(series []*Series, options Options) ([]Difference, error) {
+func Differences(series []*Series, options Options) (iter.Seq2[int, *Difference], error) {
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("comparing: %w", err)
 	}
 	if err := validateSeries(series); err != nil {
 		return nil, fmt.Errorf("comparing: %w", err)
 	}
-	all := make([]Difference, len(series))
-	var ranks rankTest
-	for i, s := range series {
-		all[i] = difference(s, options.Alpha, &ranks)
-	}
-	return all, nil
+	return func(yield func(int, *Difference) bool) {
+		var ranks rankTest
+		var d Difference
+		for i, s := range series {
+			if d = difference(s, options.Alpha, &ranks); !yield(i, &d) {
+				return
+			}
+		}
+	}, nil
 }
 
 func difference(s *Series, alpha float64, ranks *rankTest) Difference {

@@ -84,7 +84,7 @@ func TestSearchedRatiosAreThoseOfTheList(t *testing.T) {
 			}
 			slices.Sort(side)
 		}
-		listed := orderedRatios(a, b)
+		listed := new(rankTest).orderedRatios(a, b)
 		for k := range len(a) * len(b) {
 			require.Equal(t, listed(k), searchRatio(a, b, k), "grid %v, k=%d", grid, k)
 		}

@@ -19,7 +19,8 @@ const (
 // Source: H. B. Mann, D. R. Whitney, On a test of whether one of two random variables is stochastically larger than
 // the other, Ann. Math. Statist. 18 (1947).
 type rankTest struct {
-	tails map[[2]int][]float64 // by sizes: P(U <= u) without ties
+	tails  map[[2]int][]float64 // by sizes: P(U <= u) without ties
+	ratios []float64            // memory that is used again
 }
 
 // rankResult is the outcome of a test of a against b.
@@ -215,7 +216,7 @@ type Interval struct {
 // applied to logarithms.
 func (r *rankTest) shiftInterval(a, b []float64, alpha float64) (estimate float64, interval Interval, ok bool) {
 	n, m := len(a), len(b)
-	ratio := orderedRatios(a, b)
+	ratio := r.orderedRatios(a, b)
 	estimate = ratio((n*m-1)/2)/2 + ratio(n*m/2)/2 - 1
 	cut := -1 // the largest u with 2 P(U <= u) < alpha
 	confidence := 0.0
@@ -243,18 +244,19 @@ func (r *rankTest) shiftInterval(a, b []float64, alpha float64) (estimate float6
 // time that a series with very many values takes: of a thousand values a side, listing takes half a second.
 const mostListed = 1 << 12
 
-// orderedRatios returns a function of k that gives the k-th smallest ratio of a value of b to one of a, counted from 0.
-// Both sides are positive and ascending.
-func orderedRatios(a, b []float64) func(k int) float64 {
+// orderedRatios returns a function of k that gives the k-th smallest ratio of a value of b to one of a, counted from 0. It is
+// valid until the next call. Both sides are positive and ascending.
+func (r *rankTest) orderedRatios(a, b []float64) func(k int) float64 {
 	if len(a)*len(b) > mostListed {
 		return func(k int) float64 { return searchRatio(a, b, k) }
 	}
-	ratios := make([]float64, 0, len(a)*len(b))
+	ratios := r.ratios[:0]
 	for _, x := range a {
 		for _, y := range b {
 			ratios = append(ratios, y/x)
 		}
 	}
+	r.ratios = ratios
 	slices.Sort(ratios)
 	return func(k int) float64 { return ratios[k] }
 }

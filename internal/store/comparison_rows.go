@@ -13,6 +13,9 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
+// Rows of a comparison of a few suspects, and of one of all series of a large project.
+const few, many = 64, 4096
+
 // comparisonRows reads the rows of a comparison. Most raised no suspicion: of those, only what
 // they say is read.
 func (s *Store) comparisonRows(ctx context.Context, c Comparison) ([]ComparisonRow, error) {
@@ -22,6 +25,9 @@ func (s *Store) comparisonRows(ctx context.Context, c Comparison) ([]ComparisonR
 		row, err := r.row()
 		if err != nil {
 			return errors.New("the database holds an invalid row: " + err.Error())
+		}
+		if len(rows) == few { // all at once, instead of copying them again and again
+			rows, cases = slices.Grow(rows, many), slices.Grow(cases, many)
 		}
 		rows, cases = append(rows, row), append(cases, testCase)
 		return nil
