@@ -58,6 +58,7 @@ func profilePath(run bench.RunID, of string) string {
 // sendSamples uploads as one of the callers.
 func (w *rolesWorld) sendSamples(t *testing.T, who string, run bench.RunID, u profiler.Upload) reply {
 	t.Helper()
+	t.Helper()
 	text, err := json.Marshal(u)
 	require.NoError(t, err)
 	return w.send(t, who, http.MethodPost, profilePath(run, "batches"), string(text), "Content-Type", "application/json")
@@ -270,6 +271,7 @@ type event struct{ id, name, data string }
 // streamed reads events of a run's samples as they come; the channel is closed at the end of the answer.
 func (w *rolesWorld) streamed(t *testing.T, run bench.RunID, headers ...string) <-chan event {
 	t.Helper()
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.server.URL+profilePath(run, "metrics?follow=true"), nil)
 	require.NoError(t, err)
 	request.Header.Set("Authorization", "Bearer "+w.tokens[api.RoleReader])
@@ -312,6 +314,7 @@ func (w *rolesWorld) streamed(t *testing.T, run bench.RunID, headers ...string) 
 }
 
 func (e event) page(t *testing.T) apiclient.ProfileMetrics {
+	t.Helper()
 	t.Helper()
 	require.Equal(t, "samples", e.name)
 	var page apiclient.ProfileMetrics

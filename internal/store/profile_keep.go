@@ -19,9 +19,11 @@ const keptAttempt = `(k.before is null or a.began_at >= k.before or exists (sele
 // expiredWeeks lists the partitions of weeks that are over and of which nothing is kept. It follows [kept].
 const expiredWeeks = `, expired_week as materialized (
 	select w.* from (
-		select c.relname::text as name, to_date(right(c.relname, 8), 'YYYYMMDD')::timestamp at time zone 'utc' as first,
-			(to_date(right(c.relname, 8), 'YYYYMMDD') + 7)::timestamp at time zone 'utc' as last
-		from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'profile_batch'::regclass
+		select name, week::timestamp at time zone 'utc' as first, (week + 7)::timestamp at time zone 'utc' as last from (
+			-- Guarded, because the planner may look at other relations first.
+			select c.relname::text as name, case when c.relname ~ '^profile_batch_[0-9]{8}$' then to_date(right(c.relname, 8), 'YYYYMMDD') end as week
+			from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'profile_batch'::regclass
+		) p
 	) w
 	where w.last < now() - interval '1 day' and not exists (
 		select from profile_attempt a left join kept k on k.project = a.project

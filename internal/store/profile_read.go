@@ -101,8 +101,8 @@ func (s *Store) Profile(ctx context.Context, run bench.RunID) (Profile, error) {
 }
 
 const (
-	// profilePage bounds the values of one answer, unless one upload has more.
-	profilePage = 200_000
+	// profilePage bounds the values of one answer, unless one upload has more. A usual upload has 2,000, one of an agent 54,400 at most.
+	profilePage = 60_000
 	// profileRows is above the number of batches in one upload.
 	profileRows = 4 * (profiler.MaxSystemSeries + profiler.MaxTimingSeries)
 )
