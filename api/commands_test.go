@@ -209,7 +209,7 @@ func TestABatchIsNotUnpackedWithoutBounds(t *testing.T) {
 	require.Contains(t, r.problem(t).Detail, "not valid gzip")
 	r = b.send(t, api.RoleWriter, http.MethodPost, "/api/v1/requests", `{"jobs":[`, "Content-Encoding", "br")
 	require.Equal(t, http.StatusUnsupportedMediaType, r.status)
-	r = b.send(t, api.RoleWriter, http.MethodPost, "/api/v1/requests", `{"jobs":[{"argv":["`+strings.Repeat("x", apiclient.MaxBatchBytes)+`"]}]}`)
+	r = b.send(t, api.RoleWriter, http.MethodPost, "/api/v1/requests", bombOf(t, `{"jobs":[{"argv":["`, apiclient.MaxBatchBytes), "Content-Encoding", "gzip")
 	require.Equal(t, http.StatusRequestEntityTooLarge, r.status)
 	require.Contains(t, r.problem(t).Detail, "larger than 64 MB")
 	r = b.send(t, "", http.MethodPost, "/api/v1/requests", `{"jobs":[]}`)
