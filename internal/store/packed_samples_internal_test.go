@@ -28,6 +28,12 @@ func TestWhatIsKeptOfArtifactsIsBounded(t *testing.T) {
 	require.True(t, samples.Has(99), "the newest")
 	require.False(t, samples.Has(1))
 
+	stale, sheet := newKeptStale(), make([]byte, 300_000)
+	for artifact := range int64(100) {
+		stale.Set(artifact, staleSheets{"1", map[sheetKey][]byte{{Metric: bench.WallTime}: sheet}, ResultSize{}}, ttlcache.NoTTL)
+	}
+	require.Equal(t, keptStaleBytes/len(sheet), stale.Len())
+
 	samples.Set(100, versionedSamples{"1", make([]bench.Samples, keptSamplesBytes)}, ttlcache.NoTTL)
 	require.LessOrEqual(t, samples.Len(), 1, "an artifact that is larger than all that may be kept")
 	samples.Set(101, versionedSamples{"1", one}, ttlcache.NoTTL)

@@ -32,9 +32,7 @@ func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Sam
 	if samples, known, err := s.packedSamples(ctx, artifact); known || err != nil {
 		return samples, wrap("reading the results of "+tag, err)
 	}
-	samples, err := all[bench.Samples](ctx, s.reports, `select false as in_turns, `+samplesFrom(`latest_result`, `c.iteration`)+`
-		where r.artifact_id = $1 and r.status = 'ok'
-		group by r.id, r.size_class, r.hardware_id, r.co_located, j.kind, tc.id, se.metric`+samplesOrder, artifact)
+	samples, err := s.rawSamples(ctx, artifact)
 	return samples, wrap("reading the results of "+tag, err)
 }
 

@@ -37,6 +37,9 @@ func (s *Store) SizeOf(ctx context.Context, project, tag string) (ResultSize, er
 	if err != nil || known.Sheets > 0 {
 		return known.ResultSize, wrap("sizing the results of "+tag, err)
 	}
+	if kept, known, err := s.keptStale(ctx, artifact); known || err != nil {
+		return kept.size, wrap("sizing the results of "+tag, err)
+	}
 	size, err := one[ResultSize](ctx, s.reports, sumOfSizes+` from latest_result r `+sized+`
 		where r.artifact_id = $1 and r.status = 'ok'`, artifact)
 	return size, wrap("sizing the results of "+tag, err)

@@ -41,9 +41,10 @@ type Store struct {
 	cases *ttlcache.Cache[int64, bench.TestCase]
 	// lists are those of histories that were read.
 	lists historyLists
-	// samples and origins are what was read of artifacts, each with its version.
+	// samples, origins and stale are what was read of artifacts, each with its version.
 	samples *ttlcache.Cache[int64, versionedSamples]
 	origins *ttlcache.Cache[int64, versionedOrigins]
+	stale   *ttlcache.Cache[int64, staleSheets]
 	// swept is the ID of the last job read by the previous sweep of jobs held until their
 	// request starts.
 	swept atomic.Int64
@@ -81,7 +82,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	}
 	s := &Store{
 		pool: pool, reports: reports,
-		series: newSeriesNames(), cases: newTestCases(), lists: newHistoryLists(), samples: newKeptSamples(), origins: newKeptOrigins(),
+		series: newSeriesNames(), cases: newTestCases(), lists: newHistoryLists(), samples: newKeptSamples(), origins: newKeptOrigins(), stale: newKeptStale(),
 	}
 	s.keepEstimates()
 	return s, nil

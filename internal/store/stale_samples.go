@@ -1,0 +1,212 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jellydator/ttlcache/v3"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/packed"
+)
+
+// keptStaleBytes bounds what a process keeps of artifacts whose sheets are stale, packed: some
+// 300 kB each for a large project.
+const keptStaleBytes = 8 << 20
+
+// staleSheets are the results of an artifact, made from its rows in a version and packed.
+type staleSheets struct {
+	version string
+	sheets  map[sheetKey][]byte
+	size    ResultSize
+}
+
+func newKeptStale() *ttlcache.Cache[int64, staleSheets] {
+	return ttlcache.New(ttlcache.WithMaxCost(keptStaleBytes, func(item ttlcache.CostItem[int64, staleSheets]) uint64 {
+		bytes := 1
+		for at, sheet := range item.Value.sheets {
+			bytes += len(at.Metric) + len(at.HardwareID) + len(sheet)
+		}
+		return uint64(bytes) //nolint:gosec // it is positive
+	}))
+}
+
+// staleVersion changes with the results of an artifact as long as it is stale, since each
+// change adds a mark; it is empty if it is not.
+const staleVersion = `
+	select case when count(*) = 0 then '' else concat_ws('|', string_agg(concat_ws(',', m.ctid, m.xmin), ';' order by m.ctid),
+		(select string_agg(s.xmin::text, ',' order by s.metric, s.size_class, s.hardware_id, s.co_located) from sheet s where s.artifact_id = $1)) end
+	from stale_result m where m.artifact_id = $1`
+
+// keptStale returns what is kept of a stale artifact; known is false if that is not what its
+// rows say now.
+func (s *Store) keptStale(ctx context.Context, artifact int64) (kept staleSheets, known bool, err error) {
+	item := s.stale.Get(artifact)
+	if item == nil {
+		return staleSheets{}, false, nil
+	}
+	version, err := value[string](ctx, s.reports, staleVersion, artifact)
+	return item.Value(), err == nil && version == item.Value().version, err
+}
+
+// rawSamples reads the samples of an artifact from its rows. Those of a stale one are kept,
+// since its pages are looked at before it is packed.
+func (s *Store) rawSamples(ctx context.Context, artifact int64) ([]bench.Samples, error) {
+	kept, known, err := s.keptStale(ctx, artifact)
+	if err != nil {
+		return nil, err
+	}
+	if known {
+		sheets := make(map[sheetKey]packed.Sheet, len(kept.sheets))
+		for at, b := range kept.sheets {
+			if sheets[at], err = packed.UnpackSheet(b); err != nil {
+				return nil, err
+			}
+		}
+		return s.samplesIn(ctx, sheets)
+	}
+	var sheets map[sheetKey]packed.Sheet
+	err = s.reading(ctx, func(tx pgx.Tx) error {
+		version, err := value[string](ctx, tx, staleVersion, artifact)
+		if err != nil {
+			return err
+		}
+		if sheets, err = s.readRaw(ctx, tx, artifact); err != nil || version == "" {
+			return err
+		}
+		s.keepStale(artifact, version, sheets)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.samplesIn(ctx, sheets)
+}
+
+// keepStale keeps what was read of a stale artifact, unless it cannot be packed.
+func (s *Store) keepStale(artifact int64, version string, sheets map[sheetKey]packed.Sheet) {
+	kept := staleSheets{version: version, sheets: make(map[sheetKey][]byte, len(sheets))}
+	for at, sheet := range sheets {
+		b, err := sheet.Pack()
+		if err != nil {
+			return // packing it tells why
+		}
+		kept.sheets[at] = b
+		kept.size.Series, kept.size.Values = kept.size.Series+int64(len(sheet)), kept.size.Values+int64(valuesIn(sheet))
+	}
+	s.stale.Set(artifact, kept, ttlcache.NoTTL)
+}
+
+// rawResult is what all values of a result share.
+type rawResult struct {
+	ID int64
+	bench.Surrounding
+	Segment bench.Segment
+	Kind    bench.JobKind
+}
+
+// readRaw makes the sheets of an artifact from its rows. Values are put together here:
+// Postgres takes several times as long to make arrays of them.
+func (s *Store) readRaw(ctx context.Context, tx pgx.Tx, artifact int64) (map[sheetKey]packed.Sheet, error) {
+	const latest = `select r.id, r.size_class, r.hardware_id, r.co_located, r.run_id from latest_result r where r.artifact_id = $1 and r.status = 'ok'`
+	list, err := all[rawResult](ctx, tx, `
+		select r.id, r.size_class, r.hardware_id, r.co_located, n.segment, j.kind from (`+latest+`) r
+		join job_run n on n.id = r.run_id join job_queue j on j.id = n.job_id`, artifact)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	results := make(map[int64]*rawResult, len(list))
+	for i := range list {
+		results[list[i].ID] = &list[i]
+	}
+	rows, err := tx.Query(ctx, `
+		with latest as materialized (`+latest+`), taken as materialized (
+			select c.id, c.result_id, c.iteration, c.disturbed from latest r join collection c on c.result_id = r.id
+		)
+		select c.result_id, p.series_id, c.iteration, p.value, c.disturbed from taken c join `+statistics+` p on p.collection_id = c.id
+		order by p.series_id, c.result_id, c.iteration`, artifact)
+	if err != nil {
+		return nil, err
+	}
+	var read rawReading
+	var one rawValue
+	if _, err := pgx.ForEachRow(rows, []any{&one.result, &one.series, &one.iteration, &one.value, &one.disturbed}, func() error {
+		read.add(one)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	read.end()
+	ids := make([]int64, len(read.series))
+	for i, series := range read.series {
+		ids[i] = series.ID
+	}
+	names, err := s.seriesNames(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	sheets := make(map[sheetKey]packed.Sheet)
+	for i, series := range read.series {
+		of := results[read.results[i]]
+		_, unit := names[i].Metric.Split()
+		at := sheetKey{unit, of.Surrounding}
+		series.Origin.Kind, series.Origin.Segment = of.Kind, of.Segment
+		sheets[at] = append(sheets[at], series)
+	}
+	return sheets, nil
+}
+
+// rawValue is a row of a value.
+type rawValue struct {
+	result, series int64
+	iteration      int
+	value          float64
+	disturbed      string
+}
+
+// rawReading puts values together that come by series, result and iteration.
+type rawReading struct {
+	series  []packed.Series
+	results []int64 // of each series
+	// values, iterations and disturbed are the memory of all series; from is where those of
+	// the last one begin.
+	values     []float64
+	iterations []int
+	disturbed  []bool
+	from       int
+	// causes counts the causes of disturbances of the last series.
+	causes map[string]int
+}
+
+func (r *rawReading) add(v rawValue) {
+	if n := len(r.series); n == 0 || r.series[n-1].ID != v.series || r.results[n-1] != v.result {
+		r.end()
+		r.series, r.results, r.from = append(r.series, packed.Series{ID: v.series}), append(r.results, v.result), len(r.values)
+	}
+	r.values, r.iterations, r.disturbed = append(r.values, v.value), append(r.iterations, v.iteration), append(r.disturbed, v.disturbed != "")
+	if cause, _, _ := strings.Cut(v.disturbed, ":"); cause != "" {
+		if r.causes == nil {
+			r.causes = make(map[string]int)
+		}
+		r.causes[cause]++
+	}
+}
+
+// end completes the last series.
+func (r *rawReading) end() {
+	if len(r.series) == 0 {
+		return
+	}
+	last, to := &r.series[len(r.series)-1], len(r.values)
+	last.Values, last.Iterations, last.Disturbed = r.values[r.from:to:to], r.iterations[r.from:to:to], r.disturbed[r.from:to:to]
+	if len(r.causes) > 0 {
+		last.Origin.DisturbedBy = slices.MinFunc(slices.Collect(maps.Keys(r.causes)), func(a, b string) int {
+			return cmp.Or(r.causes[b]-r.causes[a], strings.Compare(a, b))
+		})
+		clear(r.causes)
+	}
+}
