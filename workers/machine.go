@@ -30,6 +30,8 @@ type MachineConfig struct {
 	// CoLocated is set if other jobs run beside this slot's. If it has no CPUs of its
 	// own, the CPU time of others is no disturbance.
 	CoLocated bool
+	// Elsewhere is set if this process keeps off the sandbox's CPUs.
+	Elsewhere bool
 	// Environ is the process's own environment.
 	Environ []string
 	// PassEnv lists the variables in it that suites may ask for.
@@ -91,7 +93,7 @@ func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 			},
 		},
 		Readings: machine.NewReader(machine.Config{
-			Root: "/", CPUs: c.Sandbox.CPUs, SharedCPUs: c.CoLocated && len(c.Sandbox.CPUs) == 0, Now: time.Now,
+			Root: "/", CPUs: c.Sandbox.CPUs, SharedCPUs: c.CoLocated && len(c.Sandbox.CPUs) == 0, Elsewhere: c.Elsewhere, Now: time.Now,
 		}),
 	}
 	if user := c.Sandbox.User; user != nil {

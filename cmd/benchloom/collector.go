@@ -69,6 +69,8 @@ type collectorFlags struct {
 
 	enrolled *enrolment // nil if not enrolled
 	temporal string     // address of Temporal; if empty, the environment's
+	// elsewhere is set once this process keeps off the CPUs of benchmarks.
+	elsewhere bool
 }
 
 func newCollector() *cobra.Command {
@@ -158,11 +160,13 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 		return f.end(err)
 	}
 	restoreInterrupted(ctx, newTuner(tune.Machine{Root: "/"}), log)
-	if err := f.keepOff(ctx, log); err != nil {
+	elsewhere, err := f.keepOff(ctx, log)
+	if err != nil {
 		return err
 	}
 	collectors := make([]workers.Collector, len(slots))
 	for i, slot := range slots {
+		slot.elsewhere = elsewhere
 		c, machine, err := slot.open(ctx, api, m, log)
 		if err != nil {
 			return err
@@ -183,17 +187,17 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 
 var errNoOtherCPU = errors.New("it may use no other")
 
-// keepOff keeps this process off the CPUs of its benchmarks, all of which have those of --cpus.
-func (f *collectorFlags) keepOff(ctx context.Context, log *slog.Logger) error {
+// keepOff keeps this process off the CPUs of its benchmarks, all of which have those of --cpus, and reports whether it does.
+func (f *collectorFlags) keepOff(ctx context.Context, log *slog.Logger) (bool, error) {
 	config, err := f.sandbox()
 	if err != nil {
-		return usage(err)
+		return false, usage(err)
 	}
 	kept, err := measure.Avoid(config.CPUs)
 	if !kept && len(config.CPUs) > 0 {
 		log.WarnContext(ctx, "this process shares the CPUs of benchmarks", "cpus", config.CPUs, "reason", cmp.Or(err, errNoOtherCPU))
 	}
-	return nil
+	return kept, nil
 }
 
 // passEnvDefault returns the variables that $BENCHLOOM_PASS_ENV releases: collectors of 'benchloom up' get it from there.
@@ -251,7 +255,7 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 	// Processes left by a killed predecessor would disturb every measurement:
 	// nothing starts before they are dead.
 	machine, err := workers.OpenMachine(ctx, workers.MachineConfig{
-		Sandbox: config, CoLocated: f.coLocated, Require: counters(f.require), Environ: os.Environ(), PassEnv: append(jobrun.DefaultPassEnv(), f.passEnv...), Log: log, Reserve: f.reserve(),
+		Sandbox: config, CoLocated: f.coLocated, Elsewhere: f.elsewhere, Require: counters(f.require), Environ: os.Environ(), PassEnv: append(jobrun.DefaultPassEnv(), f.passEnv...), Log: log, Reserve: f.reserve(),
 	})
 	if _, lacking := errors.AsType[*measure.MissingCountersError](err); lacking {
 		return c, nil, fmt.Errorf("collector %s lacks counters that --require names: %w; make them available, use a machine that has them, or require fewer", f.name, err)

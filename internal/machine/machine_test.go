@@ -100,6 +100,14 @@ func TestADeltaHasWhatHappenedOnTheJobsCPUs(t *testing.T) {
 	require.Zero(t, *machine.Between(begin, end, 20*time.Second).Foreign, "ticks may show less than the job's own time")
 }
 
+// A process that keeps off the job's CPUs is no part of their time: what is foreign there is so, however much it has done elsewhere.
+func TestAReaderThatIsElsewhereLeavesItsOwnTimeOut(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	r := machine.NewReader(machine.Config{Root: f.root, CPUs: []int{1}, Elsewhere: true, Now: func() time.Time { return f.now }})
+	require.Zero(t, r.Read().Self)
+}
+
 func TestSampledTimesAreBoundedByWhatIsNotIdle(t *testing.T) {
 	t.Parallel()
 	begin := machine.Reading{CPUs: map[int]machine.CPUTimes{0: {}, 1: {}}}

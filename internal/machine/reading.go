@@ -36,6 +36,8 @@ type Config struct {
 	// SharedCPUs is set if other jobs run on the same CPUs on purpose. The CPU time
 	// of others is then no disturbance, and is not read.
 	SharedCPUs bool
+	// Elsewhere is set if the reading process keeps off the CPUs, so that its own time is no part of theirs.
+	Elsewhere bool
 	// Now is the clock. Its monotonic reading, if it has one, measures time.
 	Now func() time.Time
 	// KeepOpen is set for a reader that is read many times a second: its files stay open until Close.
@@ -113,7 +115,7 @@ type Reading struct {
 	// made.
 	Wall   time.Time
 	Uptime time.Duration
-	// Self is the CPU time of the reading process.
+	// Self is the CPU time of the reading process on the job's CPUs, or anywhere if it does not keep off them.
 	Self time.Duration
 	// CPUs holds the counters of the job's CPUs, in steps of a tick (10 ms).
 	CPUs map[int]CPUTimes
@@ -157,8 +159,11 @@ type CPUTimes struct {
 func (r *Reader) Read() Reading {
 	now := r.config.Now()
 	reading := Reading{
-		Wall: now.Round(0), Uptime: now.Sub(r.begin), Self: selfTime(),
+		Wall: now.Round(0), Uptime: now.Sub(r.begin),
 		Stalled: map[Quantity]time.Duration{}, Absent: map[Quantity]string{},
+	}
+	if !r.config.Elsewhere {
+		reading.Self = selfTime()
 	}
 	if r.missing {
 		for _, q := range []Quantity{CPUTime, CPUPressure, MemoryPressure, IOPressure, Frequency, Throttling, Swapping} {
