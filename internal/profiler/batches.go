@@ -104,11 +104,14 @@ func shown(text string, most int) string {
 	return text
 }
 
-// lack keeps the reason why a metric is absent.
+// lack keeps the first reason why a metric is absent.
 func (b *batches) lack(a Absence) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.absent[Series{Scope: a.Scope, Name: string(a.Metric)}] = shown(a.Reason, MaxReasonBytes)
+	series := Series{Scope: a.Scope, Name: string(a.Metric)}
+	if _, known := b.absent[series]; !known { // it is told with every sample
+		b.absent[series] = shown(a.Reason, MaxReasonBytes)
+	}
 }
 
 // take returns what was gathered since the last time.
