@@ -34,6 +34,8 @@ type Chart struct {
 	// Lines are drawn in their order, each in a class of its own, line-0 to line-9.
 	Lines []Line
 	Marks []Mark
+	// Shades are drawn behind the lines, in their order.
+	Shades []Shade
 	// Ticks of the x axis; of two that would overlap, the second is left out.
 	Ticks []Tick
 	// StyleSheet is the address of the style sheet of a chart that is a document of its own;
@@ -173,6 +175,7 @@ func (c Chart) SVG() string {
 	}
 	fmt.Fprintf(&d, `<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-title %[3]s-desc" fill="none" stroke="currentColor" font-size="13">`, width, height, c.ID)
 	fmt.Fprintf(&d, `<title id="%s-title">%s</title><desc id="%[1]s-desc">%[3]s</desc>`, c.ID, text(c.Title), text(c.Description))
+	d.shades()
 	d.grid()
 	for i, l := range c.Lines {
 		d.line(i%lineClasses, l)
