@@ -65,11 +65,14 @@ func (s *Store) RequestRevision(ctx context.Context, id bench.RequestID) (string
 	return revision, wrap("reading the revision of request "+string(id), err)
 }
 
-// JobRevision changes with a job, its runs, their progress and their output. It returns
+// JobRevision changes with a job, its runs, their progress, their output and what was sampled during them. It returns
 // ErrNotFound for an unknown job.
 func (s *Store) JobRevision(ctx context.Context, key bench.JobKey) (string, error) {
+	// 30 s after a run's end, what was sampled is known to be all.
 	revision, err := value[string](ctx, s.pool, `
-		select md5(concat_ws('|', j.xmin, (select string_agg(concat_ws(',', n.id, n.xmin), ';' order by n.id) from job_run n where n.job_id = j.id)))
-		from job_queue j where j.key = $1`, key)
+		select md5(concat_ws('|', j.xmin,
+			(select string_agg(concat_ws(',', n.id, n.xmin, n.finished_at < now() - make_interval(secs => $2)), ';' order by n.id) from job_run n where n.job_id = j.id),
+			(select string_agg(concat_ws(',', a.id, a.part), ';' order by a.id) from profile_attempt a join job_run n on n.id = a.run_id where n.job_id = j.id)))
+		from job_queue j where j.key = $1`, key, LateProfile.Seconds())
 	return revision, wrap("reading the revision of job "+string(key), err)
 }
