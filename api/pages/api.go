@@ -18,6 +18,7 @@ type API interface {
 	collectorAPI
 	sizeClassAPI
 	jobAPI
+	profileAPI
 	projectAPI
 	compareAPI
 	historyAPI

@@ -24,7 +24,10 @@ type jobAPI interface {
 func (p *Pages) jobPages() []page {
 	return []page{
 		{pattern: "/jobs/{job}", parameters: []string{openParameter}, show: p.job},
-		{pattern: "/runs/{run}", parameters: []string{lineParameter, pageParameter}, show: p.run},
+		{
+			pattern:    "/runs/{run}",
+			parameters: []string{lineParameter, pageParameter, fromParameter, toParameter, scopeParameter, metricParameter, attemptParameter, openParameter}, show: p.run,
+		},
 	}
 }
 

@@ -19,9 +19,11 @@ const lineParameter = "line"
 
 type runView struct {
 	apiclient.RunDetail
-	Facts  []fact
-	Log    logView
-	Values []apiclient.RunResult
+	Facts []fact
+	Log   logView
+	// Profile is what was sampled during the run.
+	Profile profileView
+	Values  []apiclient.RunResult
 	// Next continues the values; empty: there are no more.
 	Next string
 }
@@ -47,6 +49,10 @@ func (p *Pages) run(v *visit) (*view, error) {
 			return nil, badParameter(lineParameter, given, "lines are numbered from 1")
 		}
 	}
+	asked, err := readProfileQuery(v)
+	if err != nil {
+		return nil, err
+	}
 	r, err := v.api.Run(v.Context(), id)
 	if err != nil {
 		return nil, err
@@ -69,6 +75,9 @@ func (p *Pages) run(v *visit) (*view, error) {
 		return nil, err
 	}
 	shown.Values, shown.Next = results.Results, results.Next
+	if shown.Profile, err = profile(v, r, asked); err != nil {
+		return nil, err
+	}
 	out.Title = "Run " + strconv.Itoa(r.Number) + " of job " + string(r.Job)
 	out.Crumbs = []link{projectLink(r.Project), {"/jobs/" + segments(r.Job), "Job " + string(r.Job)}}
 	out.Content = shown

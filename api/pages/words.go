@@ -15,6 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/profiler"
 	"github.com/benchloom/benchloom/internal/report"
 )
 
@@ -58,6 +59,7 @@ func words(a assets) template.FuncMap {
 		"doing":       doing,
 		"value":       report.Value,
 		"numbers":     numbers,
+		"sampled":     func(seconds float64) string { return cli.InUnit(seconds, profiler.Seconds) },
 		"printable":   cli.Escape,
 		"line":        line,
 		"constraints": cli.Constraints,

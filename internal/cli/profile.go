@@ -99,7 +99,7 @@ func Metrics(w io.Writer, m RunMetrics, v View) error {
 		t := NewTable(Column{Heading: "series"}, Column{Heading: "least", Right: true}, Column{Heading: "mean", Right: true}, Column{Heading: "most", Right: true}, Column{Heading: "over time"})
 		for _, s := range m.of(a.Attempt) {
 			least, mean, most := extremes(s.values)
-			t.Row(s.name, withUnit(least, s.unit), withUnit(mean, s.unit), withUnit(most, s.unit), blocks(s.values, s.times, drawn))
+			t.Row(s.name, InUnit(least, s.unit), InUnit(mean, s.unit), InUnit(most, s.unit), blocks(s.values, s.times, drawn))
 		}
 		if err := t.Write(w, v.Width); err != nil {
 			return err
@@ -124,7 +124,7 @@ func (m RunMetrics) phases(w io.Writer, attempt string, v View) error {
 		}
 		t := NewTable(Column{Heading: "phase"}, Column{Heading: "count", Right: true}, Column{Heading: "total", Right: true}, Column{Heading: "longest", Right: true})
 		for _, p := range s.Phases {
-			t.Row(p.Name, strconv.Itoa(p.Count), withUnit(p.TotalSeconds, profiler.Seconds), withUnit(p.LongestSeconds, profiler.Seconds))
+			t.Row(p.Name, strconv.Itoa(p.Count), InUnit(p.TotalSeconds, profiler.Seconds), InUnit(p.LongestSeconds, profiler.Seconds))
 		}
 		return section(w, "phases", t, v)
 	}
@@ -140,8 +140,8 @@ func extremes(values []float64) (least, mean, most float64) {
 	return least, mean, most
 }
 
-// withUnit writes a value with its unit.
-func withUnit(v float64, unit profiler.Unit) string {
+// InUnit writes a value that was sampled with its unit.
+func InUnit(v float64, unit profiler.Unit) string {
 	switch unit {
 	case profiler.Bytes:
 		return humanize.IBytes(uint64(max(0, v)))
