@@ -25,8 +25,6 @@ const (
 	// partsAtOnce is the number of parts of histories that a statement reads, about: sorting
 	// more of them would need more memory than a session has.
 	partsAtOnce = 400
-	// staleAtOnce bounds the artifacts that a statement reads from their rows.
-	staleAtOnce = 50
 )
 
 // Histories reads what series have of some artifacts, as it is packed; points of stale
@@ -43,19 +41,19 @@ func (s *Store) Histories(ctx context.Context, artifacts, series []int64, each f
 		if err != nil {
 			return err
 		}
+		sorted := slices.Compact(slices.Sorted(slices.Values(series)))
+		names, err := s.seriesByID(ctx, tx, sorted)
+		if err != nil {
+			return err
+		}
 		g := gathering{each: each}
-		if g.changed, err = changedPoints(ctx, tx, stale, series); err != nil {
+		if g.changed, err = s.changedPoints(ctx, tx, stale, sorted, names); err != nil {
 			return err
 		}
 		for _, id := range slices.Sorted(slices.Values(artifacts)) {
 			if _, changed := slices.BinarySearch(stale, id); !changed {
 				g.artifacts = append(g.artifacts, id)
 			}
-		}
-		sorted := slices.Compact(slices.Sorted(slices.Values(series)))
-		names, err := s.seriesByID(ctx, tx, sorted)
-		if err != nil {
-			return err
 		}
 		done, err := g.sheets(ctx, tx, sorted, names)
 		if err == nil && !done {
@@ -78,26 +76,6 @@ func (s *Store) HistoryState(ctx context.Context, project string, artifacts []in
 			(select md5(string_agg(concat_ws(',', artifact_id, xmin, ctid), ';' order by artifact_id, ctid)) from stale_result where artifact_id = any($2)))`,
 		project, artifacts)
 	return state, wrap("reading the state of histories of project "+project, err)
-}
-
-// changedPoints makes the points of artifacts from their rows, by series.
-func changedPoints(ctx context.Context, tx pgx.Tx, artifacts, series []int64) (map[int64]map[bench.Surrounding]packed.Strip, error) {
-	points := make(map[int64]map[bench.Surrounding]packed.Strip)
-	for some := range slices.Chunk(artifacts, staleAtOnce) {
-		rows, err := all[rawSeries](ctx, tx, rawOf+`r.artifact_id = any($1) and p.series_id = any($2)
-			and r.test_case_id = any(array(select test_case_id from pstat_series where id = any($2)))`+rawGroups, some, series)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range rows {
-			if points[r.SeriesID] == nil {
-				points[r.SeriesID] = make(map[bench.Surrounding]packed.Strip)
-			}
-			s := r.series()
-			points[r.SeriesID][r.Surrounding] = append(points[r.SeriesID][r.Surrounding], packed.NewPoint(r.ArtifactID, &s))
-		}
-	}
-	return points, nil
 }
 
 // gathering puts the parts of histories together, in memory that is used again.

@@ -87,6 +87,33 @@ func (s *Store) rawSamples(ctx context.Context, artifact int64) ([]bench.Samples
 	return s.samplesIn(ctx, sheets)
 }
 
+// staleSheetsOf returns the sheets of some metrics of a stale artifact, made from its rows as
+// the transaction sees them.
+func (s *Store) staleSheetsOf(ctx context.Context, tx pgx.Tx, artifact int64, metrics map[bench.Metric]bool) (map[sheetKey]packed.Sheet, error) {
+	version, err := value[string](ctx, tx, staleVersion, artifact)
+	if err != nil {
+		return nil, err
+	}
+	item := s.stale.Get(artifact)
+	if item == nil || item.Value().version != version {
+		sheets, err := s.readRaw(ctx, tx, artifact)
+		if err == nil {
+			s.keepStale(artifact, version, sheets)
+			maps.DeleteFunc(sheets, func(at sheetKey, _ packed.Sheet) bool { return !metrics[at.Metric] })
+		}
+		return sheets, err
+	}
+	sheets := make(map[sheetKey]packed.Sheet)
+	for at, b := range item.Value().sheets {
+		if metrics[at.Metric] {
+			if sheets[at], err = packed.UnpackSheet(b); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return sheets, nil
+}
+
 // keepStale keeps what was read of a stale artifact, unless it cannot be packed.
 func (s *Store) keepStale(artifact int64, version string, sheets map[sheetKey]packed.Sheet) {
 	kept := staleSheets{version: version, sheets: make(map[sheetKey][]byte, len(sheets))}
@@ -107,6 +134,7 @@ type rawResult struct {
 	bench.Surrounding
 	Segment bench.Segment
 	Kind    bench.JobKind
+	Suite   string
 }
 
 // readRaw makes the sheets of an artifact from its rows. Values are put together here:
@@ -114,7 +142,7 @@ type rawResult struct {
 func (s *Store) readRaw(ctx context.Context, tx pgx.Tx, artifact int64) (map[sheetKey]packed.Sheet, error) {
 	const latest = `select r.id, r.size_class, r.hardware_id, r.co_located, r.run_id from latest_result r where r.artifact_id = $1 and r.status = 'ok'`
 	list, err := all[rawResult](ctx, tx, `
-		select r.id, r.size_class, r.hardware_id, r.co_located, n.segment, j.kind from (`+latest+`) r
+		select r.id, r.size_class, r.hardware_id, r.co_located, n.segment, j.kind, coalesce(j.suite_hash, '') as suite from (`+latest+`) r
 		join job_run n on n.id = r.run_id join job_queue j on j.id = n.job_id`, artifact)
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -154,7 +182,7 @@ func (s *Store) readRaw(ctx context.Context, tx pgx.Tx, artifact int64) (map[she
 		of := results[read.results[i]]
 		_, unit := names[i].Metric.Split()
 		at := sheetKey{unit, of.Surrounding}
-		series.Origin.Kind, series.Origin.Segment = of.Kind, of.Segment
+		series.Origin.Kind, series.Origin.Segment, series.Origin.Suite = of.Kind, of.Segment, of.Suite
 		sheets[at] = append(sheets[at], series)
 	}
 	return sheets, nil

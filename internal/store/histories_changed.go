@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/packed"
+)
+
+const (
+	// staleAtOnce bounds the stale artifacts that a statement reads from their rows.
+	staleAtOnce = 50
+	// fewStale bounds the stale artifacts whose results are read whole: pages ask for the
+	// newest ones again and again, and they are kept. Of more, only what is wanted is read.
+	fewStale = 24
+)
+
+// changedPoints makes the points of stale artifacts from their rows, by series, which are by
+// ascending ID.
+func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []int64, names map[int64]Series) (map[int64]map[bench.Surrounding]packed.Strip, error) {
+	points := make(map[int64]map[bench.Surrounding]packed.Strip)
+	add := func(artifact int64, where bench.Surrounding, s *packed.Series) {
+		if points[s.ID] == nil {
+			points[s.ID] = make(map[bench.Surrounding]packed.Strip)
+		}
+		points[s.ID][where] = append(points[s.ID][where], packed.NewPoint(artifact, s))
+	}
+	if len(stale) <= fewStale {
+		units := make(map[bench.Metric]bool)
+		for _, name := range names {
+			_, unit := name.Metric.Split()
+			units[unit] = true
+		}
+		for _, artifact := range stale {
+			sheets, err := s.staleSheetsOf(ctx, tx, artifact, units)
+			if err != nil {
+				return nil, err
+			}
+			for at, sheet := range sheets {
+				for i := range sheet {
+					if _, wanted := slices.BinarySearch(series, sheet[i].ID); wanted {
+						add(artifact, at.Surrounding, &sheet[i])
+					}
+				}
+			}
+		}
+		return points, nil
+	}
+	for some := range slices.Chunk(stale, staleAtOnce) {
+		rows, err := all[rawSeries](ctx, tx, rawOf+`r.artifact_id = any($1) and p.series_id = any($2)
+			and r.test_case_id = any(array(select test_case_id from pstat_series where id = any($2)))`+rawGroups, some, series)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			one := r.series()
+			add(r.ArtifactID, r.Surrounding, &one)
+		}
+	}
+	return points, nil
+}
