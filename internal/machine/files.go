@@ -18,7 +18,7 @@ type fileReader struct {
 
 	mu sync.Mutex
 	// open has the open files, and nil for those that there were not.
-	open   map[string]*os.File
+	open   map[string]*kept
 	buffer []byte
 }
 
@@ -35,12 +35,15 @@ func (f *fileReader) text(path string) (string, error) {
 	defer f.mu.Unlock()
 	file, known := f.open[path]
 	if !known {
-		var err error
-		if file, err = os.Open(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		opened, err := os.Open(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return "", err
 		}
+		if err == nil {
+			file = keep(opened)
+		}
 		if f.open == nil {
-			f.open = map[string]*os.File{}
+			f.open = map[string]*kept{}
 		}
 		f.open[path] = file
 	}
@@ -54,7 +57,7 @@ func (f *fileReader) text(path string) (string, error) {
 		if n == len(f.buffer) {
 			f.buffer = append(f.buffer, make([]byte, len(f.buffer))...)
 		}
-		m, err := readAt(file, f.buffer[n:], int64(n))
+		m, err := file.readAt(f.buffer[n:], int64(n))
 		if err != nil { // a control group, or a device, that has gone
 			file.Close()
 			delete(f.open, path)

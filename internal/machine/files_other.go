@@ -8,9 +8,14 @@ import (
 	"os"
 )
 
-// readAt reads from a place in a file. It returns 0 at its end.
-func readAt(file *os.File, to []byte, at int64) (int, error) {
-	n, err := file.ReadAt(to, at)
+// kept is a file that stays open.
+type kept struct{ *os.File }
+
+func keep(file *os.File) *kept { return &kept{file} }
+
+// readAt reads from a place in the file. It returns 0 at its end.
+func (k *kept) readAt(to []byte, at int64) (int, error) {
+	n, err := k.ReadAt(to, at)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}

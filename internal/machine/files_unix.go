@@ -9,10 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// kept is a file that stays open. Its descriptor is asked for once: [os.File.Fd] may make two system calls.
+type kept struct {
+	*os.File
+	fd int
+}
+
+func keep(file *os.File) *kept { return &kept{file, int(file.Fd())} }
+
 // readAt reads once, unlike [os.File.ReadAt], which goes on until it has been told that there is no more. It returns 0 there.
-func readAt(file *os.File, to []byte, at int64) (int, error) {
+func (k *kept) readAt(to []byte, at int64) (int, error) {
 	for {
-		n, err := unix.Pread(int(file.Fd()), to, at)
+		n, err := unix.Pread(k.fd, to, at)
 		if !errors.Is(err, unix.EINTR) {
 			return max(n, 0), err
 		}
