@@ -128,7 +128,7 @@ func (s *Store) keepStale(artifact int64, version string, sheets map[sheetKey]pa
 	s.stale.Set(artifact, kept, ttlcache.NoTTL)
 }
 
-// rawResult is what all values of a result share.
+// rawResult holds the facts that all values of a result share.
 type rawResult struct {
 	ID int64
 	bench.Surrounding

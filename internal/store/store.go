@@ -39,7 +39,7 @@ type Store struct {
 	series *ttlcache.Cache[int64, *Series]
 	// cases holds the names of test cases that were read.
 	cases *ttlcache.Cache[int64, bench.TestCase]
-	// lists are those of histories that were read.
+	// lists holds the lists of histories that were read.
 	lists historyLists
 	// samples, origins and stale are what was read of artifacts, each with its version.
 	samples *ttlcache.Cache[int64, versionedSamples]
