@@ -321,8 +321,10 @@ func (c *compareView) describeSides(v *visit) error {
 		if side.Tag == "" {
 			continue
 		}
-		if side.Request, err = v.requestOf(c.Project, side.Tag); err != nil {
-			return err
+		if side.Request == nil { // that of B is read first
+			if side.Request, err = v.requestOf(c.Project, side.Tag); err != nil {
+				return err
+			}
 		}
 		if r := side.Request; r != nil {
 			side.Commit, side.PullRequest = c.source.commit(r.Type, side.Tag), c.source.PullRequestAddress(r.PR)

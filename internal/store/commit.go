@@ -212,14 +212,15 @@ func (s *Store) CommitsBetween(ctx context.Context, project, a, b string, limit 
 	cs, err := all[CommitRequest](ctx, s.pool, `
 		with ends as (
 			select * from commit where project = @project and sha in (@a, @b)
-		), between as ( -- not in one condition with the ends: then all commits are read
-			select c.* from (select min(position) as low, max(position) as high from ends having count(*) = 2) e
-			join commit c on c.project = @project and c.on_branch and c.position > e.low and c.position < e.high and c.sha not in (@a, @b)
+		), between as ( -- read by the index: its ends are values here, and in no condition with others
+			select c.* from commit c
+			where c.project = @project and c.on_branch and c.sha not in (@a, @b)
+				and c.position > (select min(position) from ends having count(*) = 2) and c.position < (select max(position) from ends having count(*) = 2)
 			order by c.position desc, c.sha limit @limit
 		)
 		select `+commitColumns+`, coalesce(r.id, '') as request_id, coalesce(r.status, '') as request_status, coalesce(r.outcome, '') as outcome
 		from (select * from ends union all select * from between) c
-		left join benchmark_request r on r.project = c.project and r.tag = c.sha and r.type <> 'adhoc'
+		left join benchmark_request r on r.project = @project and r.tag = c.sha and r.type <> 'adhoc'
 		order by c.sha in (@a, @b) desc, c.position desc, c.sha limit @limit`,
 		pgx.NamedArgs{"project": project, "a": a, "b": b, "limit": min(max(1, limit), maxListed)})
 	return cs, wrap("listing the commits between "+a+" and "+b, err)
