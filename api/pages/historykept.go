@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"html/template"
+	"strings"
 
 	"github.com/jellydator/ttlcache/v3"
 
@@ -11,9 +12,9 @@ import (
 	"github.com/benchloom/benchloom/internal/chart"
 )
 
-// maxKeptCharts bounds the drawings that are kept, in bytes: those of some twenty histories
+// maxKeptCharts bounds the drawings that are kept, in bytes: those of some fifteen histories
 // of thousands of artifacts.
-const maxKeptCharts = 16 << 20
+const maxKeptCharts = 12 << 20
 
 // keptChart is a drawing with what is said of its lines.
 type keptChart struct {
@@ -86,7 +87,7 @@ func (s *suitableCharts) draw(c apiclient.HistoryChart) keptChart {
 	}
 	drawn, lines := s.view.draw(c)
 	one := keptChart{
-		ID: drawn.ID, SVG: template.HTML(drawn.SVG()), //nolint:gosec // the package escapes what others have written
+		ID: drawn.ID, SVG: template.HTML(strings.Clone(drawn.SVG())), //nolint:gosec // the package escapes what others have written; the clone has no spare memory
 		Lines: lines, Plot: drawn.Plot(), log: drawn.Log,
 	}
 	for i, l := range lines {
