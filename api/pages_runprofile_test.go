@@ -58,7 +58,7 @@ func recordedRun(t *testing.T, b *bundle) (bench.RunID, profiler.Upload, string)
 		recorded(of(profiler.ScopeJob, profiler.CPUPressure, ""), began, 0.1, rising(0.001), 200),
 		recorded(of(profiler.ScopeMachine, profiler.CPUPressure, ""), began, 0.1, rising(0.002), 200),
 		recorded(of(profiler.ScopeMachine, profiler.CPUUtil, ""), began, 0.1, func(int) float64 { return 0.5 }, 200),
-		phase("fetching", began, 0, 2, 1.5), phase("setting up", began, 0, 4, 1), phase("uploading", began, 2, 19, 1),
+		phase("fetching", began, 0, 2, 1.5), phase("measuring/linking-all", began, 2, 15, 2), phase("setting up", began, 0, 4, 1), phase("uploading", began, 2, 19, 1),
 	}}
 	measuring := phase("measuring", began, 1, 8, 4)
 	measuring.Values, measuring.Batches, measuring.Times = append(measuring.Values, 6), append(measuring.Batches, 2), append(measuring.Times, began.Add(16*time.Second).UTC())
@@ -118,7 +118,7 @@ func TestARunShowsWhatWasSampled(t *testing.T) {
 	require.Empty(t, p.section("commands"), "the summary names them, which comes at the end")
 	require.Equal(t, []string{"Phases", "CPUs in use", "Use of CPUs", "Memory in use", "CPU pressure"}, p.charts())
 	require.Contains(t, p.section("profile-3"), "Seconds 0 to 20 of the run; the job: mean 10.0 %, most 19.9 %; the machine: mean 19.9 %, most 39.8 %.", "one chart has both")
-	require.Contains(t, p.section("profile-phases"), "1 2 0 s 5 s 10 s 15 s 20 s", "the numbers of the commands, and the seconds")
+	require.Contains(t, p.section("profile-phases"), "measuring measure measuring/linking-all linkin… uploading upload 1 2 0 s 5 s 10 s 15 s 20 s", "the numbers of the commands, and the seconds")
 
 	// After its end.
 	last := profiler.Upload{Attempt: "a1", Host: "m1", Summary: summaryOf(2), Absent: []profiler.Absence{{Scope: profiler.ScopeMachine, Metric: profiler.CPUFrequency, Reason: "a <virtual> machine"}}, DroppedTotal: 7}

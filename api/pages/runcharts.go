@@ -200,11 +200,11 @@ func secondTicks(from, to float64) []chart.Tick {
 // phaseMeasuring is the phase of the measured commands.
 const phaseMeasuring = "measuring"
 
-// phaseClasses has the shade of each phase of a job, in the order of their lanes. Parts that commands mark have none, as they lie
-// within measuring.
-var phaseClasses = []struct{ name, class string }{
-	{"fetching", "phase-fetching"}, {"building", "phase-building"}, {"preparing", "phase-preparing"}, {"setting up", "phase-setup"},
-	{phaseMeasuring, "phase-measuring"}, {"uploading", "phase-uploading"},
+// phases are those of a job, in the order of their lanes, each with the word before its lane and its shade. Parts that commands mark
+// have none, as they lie within measuring.
+var phases = []struct{ name, word, class string }{
+	{"fetching", "fetch", "phase-fetching"}, {"building", "build", "phase-building"}, {"preparing", "prepare", "phase-preparing"},
+	{"setting up", "set up", "phase-setup"}, {phaseMeasuring, "measure", "phase-measuring"}, {"uploading", "upload", "phase-uploading"},
 }
 
 // stretches returns when a phase was.
@@ -223,7 +223,7 @@ func (s samples) stretches(name string) []chart.Stretch {
 // shadesOf marks the phases behind the lines.
 func shadesOf(s samples) []chart.Shade {
 	var out []chart.Shade
-	for _, phase := range phaseClasses {
+	for _, phase := range phases {
 		if at := s.stretches(phase.name); len(at) > 0 {
 			out = append(out, chart.Shade{Class: phase.class, Label: phase.name, Stretches: at, Foot: phase.name == phaseMeasuring})
 		}
@@ -238,7 +238,7 @@ const (
 	// maxLanes bounds the lanes: those of the job, and of parts that commands have marked.
 	maxLanes = 12
 	// laneNames is the number of characters that fit before a lane.
-	laneNames = 9
+	laneNames = 6
 	// digitWidth is that of a character below the lanes.
 	digitWidth = 8
 )
@@ -271,7 +271,7 @@ type laneNumber struct {
 func phaseLanesOf(s samples, from, to float64) phaseLanes {
 	picture := chart.Chart{From: from, To: to}.Plot()
 	var out phaseLanes
-	add := func(name, class string) {
+	add := func(name, word, class string) {
 		columns := picture.Columns(s.stretches(name))
 		if len(columns) == 0 {
 			return
@@ -281,24 +281,23 @@ func phaseLanesOf(s samples, from, to float64) phaseLanes {
 			return
 		}
 		top := laneHeight*len(out.Rows) + (laneHeight-laneBar)/2
-		short := strings.TrimPrefix(name, phaseMeasuring+"/")
-		if utf8.RuneCountInString(short) > laneNames+1 {
-			short = string([]rune(short)[:laneNames]) + "…"
+		if utf8.RuneCountInString(word) > laneNames+1 {
+			word = string([]rune(word)[:laneNames]) + "…"
 		}
-		out.Rows = append(out.Rows, phaseLane{Name: short, Title: name, Class: class, Path: chart.Boxes(columns, top, top+laneBar), Y: top + laneBar - 1})
+		out.Rows = append(out.Rows, phaseLane{Name: word, Title: name, Class: class, Path: chart.Boxes(columns, top, top+laneBar), Y: top + laneBar - 1})
 	}
 	var parts []string
 	for series := range s.series {
-		if series.Scope == profiler.ScopeTiming && !slices.ContainsFunc(phaseClasses, func(p struct{ name, class string }) bool { return p.name == series.Name }) {
+		if series.Scope == profiler.ScopeTiming && !slices.ContainsFunc(phases, func(p struct{ name, word, class string }) bool { return p.name == series.Name }) {
 			parts = append(parts, series.Name)
 		}
 	}
 	slices.Sort(parts)
-	for _, phase := range phaseClasses {
-		add(phase.name, phase.class)
+	for _, phase := range phases {
+		add(phase.name, phase.word, phase.class)
 		if phase.name == phaseMeasuring {
 			for _, part := range parts {
-				add(part, "phase-part")
+				add(part, strings.TrimPrefix(part, phaseMeasuring+"/"), "phase-part")
 			}
 		}
 	}
