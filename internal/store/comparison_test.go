@@ -295,6 +295,7 @@ func TestAComparisonReadsTheNotableNoise(t *testing.T) {
 		"of another project":           {"rust", []bench.Target{target}, []bench.TestCase{testCase("kit")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			found, err := r.NotableNoise(t.Context(), c.project, c.targets, c.of)
 			require.NoError(t, err)
 			require.ElementsMatch(t, c.want, found)
