@@ -64,6 +64,7 @@ func TestAPageComparesTwoReleases(t *testing.T) {
 
 	// Each row leads to the runs that it comes from, and shows more on request.
 	require.Contains(t, p.links(), "/runs/"+string(bench.NewRunID(j.key, "workflow", "activity", 1)))
+	require.Contains(t, p.links(), "/runs/"+string(bench.NewRunID(j.key, "workflow", "activity", 1))+"#profile", "what the machine did meanwhile")
 	more := b.page(t, api.RoleReader, compareGo+"?a=1.25.0&b=1.26.0&cols=median&cols=threshold&cols=p&cols=spread&q=wall")
 	more.requireSound(t, "more columns")
 	require.Subset(t, more.texts("th"), []string{"Change of medians", "Spread of A, B", "p, of at most", "Least relevant"})
