@@ -271,14 +271,13 @@ type event struct{ id, name, data string }
 // streamed reads events of a run's samples as they come; the channel is closed at the end of the answer.
 func (w *rolesWorld) streamed(t *testing.T, run bench.RunID, headers ...string) <-chan event {
 	t.Helper()
-	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.server.URL+profilePath(run, "metrics?follow=true"), nil)
 	require.NoError(t, err)
 	request.Header.Set("Authorization", "Bearer "+w.tokens[api.RoleReader])
 	for i := 0; i+1 < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := w.server.Client().Do(request)
+	response, err := w.server.Client().Do(request) //nolint:bodyclose // its reader closes it
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))

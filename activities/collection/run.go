@@ -77,7 +77,8 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 		}
 		s.profile.timed(jobrun.Uploading, began)
 	}
-	defer s.profile.end(ctx)() // while the end is told
+	profileSent := s.profile.end(ctx) // while the end is told
+	defer profileSent()
 	endShipping()
 	<-shipped
 	return c.finish(ctx, run, s, out, err)

@@ -78,7 +78,8 @@ func TestKeptDrawingsAreBounded(t *testing.T) {
 
 func TestIDsOfChartsFollowFromTheirNames(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, chartID("serde"), chartID("serde"))
+	const kept = "chart-221039308c0b2192" // addresses may have it
+	require.Equal(t, kept, chartID("serde"))
 	require.NotEqual(t, chartID("serde"), chartID(""))
 	require.Regexp(t, `^chart-[0-9a-f]{16}$`, chartID(`"<>`))
 }

@@ -200,7 +200,7 @@ func secondTicks(from, to float64) []chart.Tick {
 // phaseMeasuring is the phase of the measured commands.
 const phaseMeasuring = "measuring"
 
-// phases are those of a job, in the order of their lanes, each with the word before its lane and its shade. Parts that commands mark
+// phases lists the phases of a job in the order of their lanes, each with the word before its lane and its shade. Parts that commands mark
 // have none, as they lie within measuring.
 var phases = []struct{ name, word, class string }{
 	{"fetching", "fetch", "phase-fetching"}, {"building", "build", "phase-building"}, {"preparing", "prepare", "phase-preparing"},
@@ -239,7 +239,7 @@ const (
 	maxLanes = 12
 	// laneNames is the number of characters that fit before a lane.
 	laneNames = 6
-	// digitWidth is that of a character below the lanes.
+	// digitWidth is the width of a character below the lanes.
 	digitWidth = 8
 )
 

@@ -32,7 +32,7 @@ const openCommands = "commands"
 
 var profileScopes = []string{string(profiler.ScopeJob), string(profiler.ScopeMachine)}
 
-// profileQuery is what the address asks for.
+// profileQuery holds the parameters of the address.
 type profileQuery struct {
 	// From and To are seconds since the run's beginning; 0: as far as there is something.
 	From, To float64
@@ -81,7 +81,7 @@ func readProfileQuery(v *visit) (q profileQuery, err error) {
 	return q, nil
 }
 
-// profileView is what was sampled during a run, of one attempt.
+// profileView shows the samples of one attempt at a run.
 type profileView struct {
 	profileQuery
 	State apiclient.ProfileState
@@ -125,7 +125,7 @@ type profileZoom struct{ From, To, Text string }
 // maxSampled bounds the values that are read for a page: some 300 series of five minutes.
 const maxSampled = 1_000_000
 
-// samples are what was read of one attempt.
+// samples holds the series and the summary of one attempt.
 type samples struct {
 	series map[profiler.Series]*sampledSeries
 	// summary is nil while there is none.
@@ -278,7 +278,7 @@ func origin(byName map[profiler.Series][]profiler.Batch) (first time.Time) {
 	return first
 }
 
-// clockSlack is how much the clocks of the collector and the service may differ without notice.
+// clockSlack bounds the difference between the clocks of collector and service that is not mentioned.
 const clockSlack = 2 * time.Second
 
 // place lets seconds count from the beginning of the run, and finds the last one. It reports whether they count from the first sample

@@ -21,7 +21,7 @@ type runView struct {
 	apiclient.RunDetail
 	Facts []fact
 	Log   logView
-	// Profile is what was sampled during the run.
+	// Profile shows the samples of the run.
 	Profile profileView
 	Values  []apiclient.RunResult
 	// Next continues the values; empty: there are no more.

@@ -38,7 +38,7 @@ func TestRetentionsAreRead(t *testing.T) {
 	}
 	_, err := bench.ParseRetention(map[string]string{"results": "1d"})
 	require.ErrorIs(t, err, bench.ErrInvalid)
-	require.ErrorContains(t, err, "use one of output, commands,")
+	require.ErrorContains(t, err, "use one of output, samples, commands,")
 }
 
 func TestAProjectConfiguresItsOwnKindsOnly(t *testing.T) {
