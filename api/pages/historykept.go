@@ -1,10 +1,14 @@
 package pages
 
 import (
+	"bytes"
+	"compress/flate"
 	"fmt"
 	"hash/fnv"
 	"html/template"
+	"io"
 	"strings"
+	"sync"
 
 	"github.com/jellydator/ttlcache/v3"
 
@@ -12,7 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/chart"
 )
 
-// maxKeptCharts bounds the drawings that are kept, in bytes: those of some fifteen histories
+// maxKeptCharts bounds the drawings that are kept, in bytes: those of some hundred histories
 // of thousands of artifacts.
 const maxKeptCharts = 12 << 20
 
@@ -26,10 +30,61 @@ type keptChart struct {
 	log bool
 }
 
+// packedChart is a drawing in a seventh of its memory.
+type packedChart struct {
+	keptChart // without its SVG
+	svg       []byte
+}
+
+var (
+	deflaters = sync.Pool{New: func() any {
+		w, err := flate.NewWriter(nil, flate.BestSpeed)
+		if err != nil {
+			panic("pages: " + err.Error()) // there is this level: cannot happen
+		}
+		return w
+	}}
+	inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
+)
+
+// packChart compresses the SVG of a drawing.
+func packChart(c keptChart) packedChart {
+	var out bytes.Buffer
+	w := deflaters.Get().(*flate.Writer)
+	defer deflaters.Put(w)
+	w.Reset(&out)
+	_, err := io.WriteString(w, string(c.SVG))
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		panic("pages: compressing a drawing: " + err.Error()) // memory takes every write: cannot happen
+	}
+	c.SVG = ""
+	return packedChart{c, bytes.Clone(out.Bytes())} // without spare memory
+}
+
+// unpack returns the drawing.
+func (c packedChart) unpack() keptChart {
+	var out strings.Builder
+	r := inflaters.Get().(io.ReadCloser)
+	defer inflaters.Put(r)
+	err := r.(flate.Resetter).Reset(bytes.NewReader(c.svg), nil)
+	if err == nil {
+		_, err = io.Copy(&out, r)
+	}
+	if err != nil {
+		panic("pages: reading a kept drawing: " + err.Error()) // it was written by packChart: cannot happen
+	}
+	drawn := c.keptChart
+	drawn.SVG = template.HTML(out.String()) //nolint:gosec // it was one before
+	return drawn
+}
+
 // size estimates the memory of a chart in bytes.
-func (c keptChart) size() int {
+func (c packedChart) size() int {
 	const perLine = 600 // of the structure itself
-	n := len(c.SVG)
+	n := len(c.svg)
 	for _, l := range c.Lines {
 		n += perLine + len(l.Name) + len(l.Compare)
 		for _, note := range l.Notes {
@@ -43,11 +98,11 @@ func (c keptChart) size() int {
 // before, with other words or in another order. The charts that were unused for longest are
 // dropped.
 type keptCharts struct {
-	cache *ttlcache.Cache[string, keptChart]
+	cache *ttlcache.Cache[string, packedChart]
 }
 
 func newKeptCharts(bytes uint64) keptCharts {
-	return keptCharts{ttlcache.New(ttlcache.WithMaxCost(bytes, func(item ttlcache.CostItem[string, keptChart]) uint64 {
+	return keptCharts{ttlcache.New(ttlcache.WithMaxCost(bytes, func(item ttlcache.CostItem[string, packedChart]) uint64 {
 		return uint64(len(item.Key) + item.Value.size())
 	}))}
 }
@@ -58,16 +113,16 @@ func (k keptCharts) of(h *historyView) *suitableCharts {
 	for _, c := range h.Choices {
 		look = append(look, c.Value)
 	}
-	return &suitableCharts{cache: k.cache, view: h, look: fmt.Sprintf("%q", look), found: make(map[string]keptChart)}
+	return &suitableCharts{cache: k.cache, view: h, look: fmt.Sprintf("%q", look), found: make(map[string]packedChart)}
 }
 
 // suitableCharts are those that look as one visitor has asked for.
 type suitableCharts struct {
-	cache *ttlcache.Cache[string, keptChart]
+	cache *ttlcache.Cache[string, packedChart]
 	view  *historyView
 	look  string
 	// found are those that were asked for and are there: they may be dropped meanwhile.
-	found map[string]keptChart
+	found map[string]packedChart
 }
 
 // Has implements [apiclient.Drawings].
@@ -83,18 +138,18 @@ func (s *suitableCharts) Has(digest string) bool {
 // draw returns the drawing of a chart.
 func (s *suitableCharts) draw(c apiclient.HistoryChart) keptChart {
 	if c.Drawn {
-		return s.found[c.Digest]
+		return s.found[c.Digest].unpack()
 	}
 	drawn, lines := s.view.draw(c)
 	one := keptChart{
-		ID: drawn.ID, SVG: template.HTML(strings.Clone(drawn.SVG())), //nolint:gosec // the package escapes what others have written; the clone has no spare memory
+		ID: drawn.ID, SVG: template.HTML(drawn.SVG()), //nolint:gosec // the package escapes what others have written
 		Lines: lines, Plot: drawn.Plot(), log: drawn.Log,
 	}
 	for i, l := range lines {
 		lines[i].HistoryLine = apiclient.HistoryLine{Name: l.Name, Points: l.Count()}
 	}
 	if c.Digest != "" {
-		s.cache.Set(c.Digest+s.look, one, ttlcache.NoTTL)
+		s.cache.Set(c.Digest+s.look, packChart(one), ttlcache.NoTTL)
 	}
 	return one
 }
