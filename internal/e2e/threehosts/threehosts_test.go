@@ -154,7 +154,7 @@ func (w *world) peopleAndCollectors() {
 	}
 	require.Eventually(w.t, func() bool {
 		out, err := w.call(w.people["reader"], "collector", "list")
-		return err == nil && strings.Count(out, "bench-") >= 2 && !strings.Contains(out, "offline")
+		return err == nil && strings.Contains(out, "pool-of-bench-1") && strings.Contains(out, "pool-of-bench-2") && !strings.Contains(out, "offline")
 	}, patience, 200*time.Millisecond, "the collectors do not register")
 	for name, token := range w.collectors {
 		info := w.two.try(w.t, w.from(w.two, token, http.MethodGet, api+"/api/v1/info"))
