@@ -185,10 +185,13 @@ func (c Chart) SVG() string {
 	return d.String()
 }
 
-// text escapes what others have written, and leaves out what XML cannot hold.
+// text escapes what others have written, and leaves out what XML cannot hold and what turns text around.
 func text(s string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' && r != '\n' || r == '\uFFFE' || r == '\uFFFF' {
+		switch {
+		case r < ' ' && r != '\t' && r != '\n' || r == '\uFFFE' || r == '\uFFFF':
+			return -1
+		case r >= '\u202A' && r <= '\u202E' || r >= '\u2066' && r <= '\u2069': // SVG has no bdi
 			return -1
 		}
 		return r

@@ -254,6 +254,7 @@ func TestNamesAreText(t *testing.T) {
 		c.Title, c.Description, c.Unit = name, name, name
 		c.Marks = []chart.Mark{{X: 1, Kind: chart.Pin, Label: name}}
 		c.Ticks = []chart.Tick{{X: 0, Label: name}}
+		require.NotContains(t, c.SVG(), "\u202e", "nothing around it is turned")
 		for _, e := range elements(t, c.SVG()) {
 			require.Contains(t, []string{"svg", "title", "desc", "g", "path", "text", "circle"}, e.name)
 			for a := range e.attributes {

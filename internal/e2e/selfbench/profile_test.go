@@ -14,7 +14,9 @@ func TestTheCostOfAnAgentIsMeasured(t *testing.T) {
 	report := newReport(&stdout, nil)
 	require.NoError(t, measureProfile(t.Context(), profilePlan{pairs: 2, loops: 100_000_000, alone: time.Second}, report))
 	require.Len(t, report.figures, 2)
-	require.Positive(t, valuesOf(report.figures, profileCostName, unitCPU)[0])
+	cost := valuesOf(report.figures, profileCostName, unitCPU)
+	require.Len(t, cost, 1)
+	require.GreaterOrEqual(t, cost[0], 0.0, "a second may take less than a tick of 10 ms")
 	require.Len(t, valuesOf(report.figures, profileName(loopProgram), unitHigh), 1)
 }
 

@@ -29,9 +29,10 @@ create table profile_batch (
     part     integer not null,     -- the upload that brought it
     series   smallint not null,    -- place in profile_attempt.series, from 0
     sequence smallint not null,
-    samples  bytea not null,       -- see internal/profiler/columns
-    primary key (began_at, attempt, series, sequence)
+    samples  bytea not null        -- see internal/profiler/columns
 ) partition by range (began_at);
+-- No primary key: pg_dump --clean would drop the keys of the partitions by themselves, which Postgres refuses.
+create unique index profile_batch_once on profile_batch (began_at, attempt, series, sequence);
 alter table profile_batch alter column samples set storage external; -- packed already
 
 -- Makes the partitions that are missing from this week on. It blocks no reader or writer.
