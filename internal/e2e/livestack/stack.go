@@ -23,10 +23,11 @@ import (
 	"github.com/benchloom/benchloom/starter"
 )
 
-// Generous bounds for starting and stopping a stack: nothing is measured meanwhile.
+// Generous bounds for starting and stopping a stack: nothing is measured meanwhile, and
+// several that start at once on a busy machine take more than a minute.
 const (
-	StartBound = time.Minute
-	StopBound  = time.Minute
+	StartBound = 5 * time.Minute
+	StopBound  = 2 * time.Minute
 )
 
 // Programs are the paths of the binaries, and what they run with.
