@@ -79,6 +79,9 @@ type Settings struct {
 	MaxBody, MaxSuite, MaxBlock int64
 	// MaxBuild bounds the archive of a build in bytes; 0: [DefaultMaxBuild].
 	MaxBuild int64
+	// Computing is the number of comparisons and histories that are made at once; 0: one for each processor, but at
+	// least 2 and at most 16.
+	Computing int
 	// MaxCompared bounds the values that one comparison reads; 0: [DefaultMaxCompared].
 	MaxCompared int64
 	// Rates bound how often one client may call; the zero value is no bound.
@@ -105,7 +108,7 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Store == nil, c.Starter == nil, c.Dispatcher == nil, c.Inspector == nil, c.Now == nil, c.Log == nil, c.Random == nil:
 		return c, errors.New("building the API: Store, Starter, Dispatcher, Inspector, Now, Log and Random must be set")
-	case c.HeartbeatEvery < 0, c.OfflineAfter < 0, c.MaxBody < 0, c.MaxSuite < 0, c.MaxBlock < 0, c.MaxBuild < 0, c.MaxCompared < 0, c.StallBound < 0:
+	case c.HeartbeatEvery < 0, c.OfflineAfter < 0, c.MaxBody < 0, c.MaxSuite < 0, c.MaxBlock < 0, c.MaxBuild < 0, c.MaxCompared < 0, c.StallBound < 0, c.Computing < 0:
 		return c, errors.New("building the API: durations and bounds must not be negative")
 	}
 	if err := c.Rates.Validate(); err != nil {
@@ -119,6 +122,7 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.MaxBuild, DefaultMaxBuild)
 	orDefault(&c.MaxCompared, DefaultMaxCompared)
 	orDefault(&c.StallBound, defaultStall)
+	orDefault(&c.Computing, computingPlaces())
 	if c.Scope == nil {
 		c.Scope = tally.NoopScope
 	}
@@ -147,6 +151,7 @@ type base struct {
 	filler     filler
 	work       WorkRecord
 	pages      *pages.Pages
+	computing  *computing
 	// misdeclared has the operations that were declared wrongly; nil: none.
 	misdeclared error
 	// afterwards tracks work that continues after an answer; waits are those that wait for
@@ -177,6 +182,11 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		limits:     newLimits(c.Rates, c.Now),
 		dispatcher: c.Dispatcher, work: c.Store,
 	}
+	s.computing = newComputing(c.Computing, computingLine,
+		func(reason string) {
+			s.Scope.Tagged(map[string]string{"reason": reason}).Counter("computations_refused").Inc(1)
+		},
+		func(waited time.Duration) { s.Scope.Timer("computations_wait").Record(waited) })
 	projects := &projectHandlers{base: s, record: c.Store, watcher: c.Starter, workflows: c.Starter}
 	if err := projects.ensureAdHoc(ctx); err != nil {
 		return nil, err

@@ -61,13 +61,13 @@ type resultHandlers struct {
 }
 
 func (s *resultHandlers) register() {
-	handle(s.base, operation{id: "compare", method: http.MethodGet, path: "/compare", need: toRead, tag: "results", slots: compareSlots,
+	handle(s.base, operation{id: "compare", method: http.MethodGet, path: "/compare", need: toRead, tag: "results", slots: compareSlots, computes: true,
 		summary:     "Compare two artifacts",
 		description: "One row for each metric of each test case: stored results describe, what was measured in turns stands beside them, and the verdict rests on the latter. Only results of the same target, size class and hardware are compared, and co-located ones only with their like. Parameters that narrow the answer hide rows and change no verdict. What one side lacks is listed with the reason.",
 		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Comparison](), media: []string{"text/plain", "text/markdown"}}}}, s.compare)
-	handle(s.base, operation{id: "get-compared-values", method: http.MethodGet, path: "/compare/values", need: toRead, tag: "results", slots: compareSlots,
+	handle(s.base, operation{id: "get-compared-values", method: http.MethodGet, path: "/compare/values", need: toRead, tag: "results", slots: compareSlots, computes: true,
 		summary: "List the values behind a row of a comparison", description: "Every value of both sides, in the order of measuring, with its run, collector and what is known of the machine meanwhile."}, s.comparedValues)
-	handle(s.base, operation{id: "get-earlier-values", method: http.MethodGet, path: "/compare/earlier", need: toRead, tag: "results", slots: compareSlots,
+	handle(s.base, operation{id: "get-earlier-values", method: http.MethodGet, path: "/compare/earlier", need: toRead, tag: "results", slots: compareSlots, computes: true,
 		summary: "Show the earlier values of rows of a comparison", description: "The median of each series on the artifacts before B, at most thirty: for a commit those merged before it, for a release the measured ones before it."}, s.earlierValues)
 	handle(s.base, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results", slots: exportSlots,
 		summary: "Export the collections of artifacts", answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[[]apiclient.ExportedCollection](), media: []string{"text/plain", "text/csv"}}},

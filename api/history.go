@@ -19,7 +19,7 @@ import (
 	"github.com/benchloom/benchloom/internal/results"
 )
 
-// historySlots bounds the histories that are read at once; each holds some 100 MB at most.
+// historySlots bounds the histories that clients of the API take at once; each holds some 100 MB at most.
 const historySlots = 4
 
 type historyHandlers struct {
@@ -29,7 +29,7 @@ type historyHandlers struct {
 }
 
 func (s *historyHandlers) register() {
-	handle(s.base, operation{id: "read-history", method: http.MethodGet, path: "/projects/{project}/history", need: toRead, tag: "results", slots: historySlots,
+	handle(s.base, operation{id: "read-history", method: http.MethodGet, path: "/projects/{project}/history", need: toRead, tag: "results", slots: historySlots, computes: true,
 		summary:     "Read the history of a project's series",
 		description: "Series are put into charts, those with the largest recent shift first. A line breaks where the size class, the hardware, its settings or the suite changed: values before and after do not compare. Changes are those that were confirmed; nothing here gives a verdict.",
 		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.History](), media: []string{"text/csv"}}}}, s.read)

@@ -51,6 +51,8 @@ type operation struct {
 	ownChecks bool
 	// slots bounds the calls that are under way at once, see [base.inSlot]; 0: no bound.
 	slots int
+	// computes is set for calls that take much of a processor, see [computing].
+	computes bool
 	// before reads the body before the framework does; nil: nothing does.
 	before func(ctx huma.Context, next func(huma.Context))
 	// answers documents answers that the framework cannot know: not JSON, written by the
@@ -98,7 +100,7 @@ func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *I
 		op.Middlewares = append(op.Middlewares, s.ownPath(o.owns))
 	}
 	if o.slots > 0 {
-		op.Middlewares = append(op.Middlewares, s.inSlot(o.slots))
+		op.Middlewares = append(op.Middlewares, s.inSlot(o.slots, o.computes))
 	}
 	if o.gzip {
 		op.Middlewares = append(op.Middlewares, s.unzip(o.maxBody))
@@ -119,6 +121,13 @@ func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *I
 			if err := s.ownWork(ctx, any(in).(worker).work()); err != nil {
 				return nil, s.problemOf(ctx, err)
 			}
+		}
+		if o.computes {
+			leave, err := s.compute(ctx)
+			if err != nil {
+				return nil, s.problemOf(ctx, err)
+			}
+			defer leave()
 		}
 		out, err := f(ctx, in)
 		if err == nil && o.audit != "" {

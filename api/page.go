@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/benchloom/benchloom/api/pages"
@@ -130,18 +131,78 @@ func (w *recorded) Write(p []byte) (int, error) {
 
 type oneCallKey struct{}
 
-// asOneCall makes all calls of the API that a page needs count as one for the rate limits.
-func asOneCall(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		next(w, r.WithContext(context.WithValue(r.Context(), oneCallKey{}, new(atomic.Bool))))
+// onePage is a page or a form that is being answered.
+type onePage struct {
+	counted atomic.Bool
+	mu      sync.Mutex
+	leave   func() // gives its place among the computations back; nil: it has none
+}
+
+// pageOf returns the page that a call belongs to; nil: it comes from elsewhere.
+func pageOf(ctx context.Context) *onePage {
+	page, _ := ctx.Value(oneCallKey{}).(*onePage)
+	return page
+}
+
+// computes reports whether a page has a place among the computations.
+func (p *onePage) computes() bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leave != nil
+}
+
+// keep keeps a place until the page is written.
+func (p *onePage) keep(leave func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leave = leave
+}
+
+// written gives the page's place back, if it has one.
+func (p *onePage) written() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.leave != nil {
+		p.leave()
+		p.leave = nil
 	}
 }
+
+// asOneCall makes all calls of the API that a page needs count as one for the rate limits, and as one computation.
+func asOneCall(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		page := new(onePage)
+		defer page.written()
+		next(pageWriter{w, page}, r.WithContext(context.WithValue(r.Context(), oneCallKey{}, page)))
+	}
+}
+
+// pageWriter ends the computing of a page where its writing begins: whoever takes it slowly keeps no other waiting.
+type pageWriter struct {
+	http.ResponseWriter
+	page *onePage
+}
+
+func (w pageWriter) WriteHeader(status int) {
+	w.page.written()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w pageWriter) Write(b []byte) (int, error) {
+	w.page.written()
+	return w.ResponseWriter.Write(b)
+}
+
+func (w pageWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // counted reports whether a call is part of one that was counted already. The first one is
 // counted.
 func counted(ctx context.Context) bool {
-	before, _ := ctx.Value(oneCallKey{}).(*atomic.Bool)
-	return before != nil && before.Swap(true)
+	page := pageOf(ctx)
+	return page != nil && page.counted.Swap(true)
 }
 
 // wantsPage reports whether a request comes from a person with a browser.

@@ -2,14 +2,12 @@ package api
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // Numbers of calls of an operation that are under way at once, for callers with a token and
@@ -31,40 +29,62 @@ const slotWait = 10 * time.Second
 // slots are taken while a call is under way.
 type slots struct {
 	most, each int
+	// line bounds the calls that wait, and patience how long.
+	line     int
+	patience time.Duration
 
 	mu    sync.Mutex
 	taken map[string]int // by caller
 	total int
+	waits int
 	freed chan struct{} // closed when a slot becomes free
 }
 
 func newSlots(most int) *slots {
-	return &slots{most: most, each: max(1, most/2), taken: make(map[string]int), freed: make(chan struct{})}
+	return &slots{most: most, each: max(1, most/2), line: math.MaxInt, patience: slotWait, taken: make(map[string]int), freed: make(chan struct{})}
+}
+
+// newComputedSlots returns slots of calls that are computed: who waits for one waits for others to take their answers, and
+// then for a place among the computations.
+func newComputedSlots(most int) *slots {
+	s := newSlots(most)
+	s.line, s.patience = computingLine, computingWait
+	return s
 }
 
 // take waits for a slot. It returns false if there is none in time.
 func (s *slots) take(ctx context.Context, caller string) bool {
-	wait := time.NewTimer(slotWait)
+	wait := time.NewTimer(s.patience)
 	defer wait.Stop()
-	for {
+	for waits := false; ; waits = true {
 		s.mu.Lock()
+		if waits {
+			s.waits--
+		}
 		if s.total < s.most && s.taken[caller] < s.each {
 			s.total++
 			s.taken[caller]++
 			s.mu.Unlock()
 			return true
 		}
+		if s.waits >= s.line {
+			s.mu.Unlock()
+			return false
+		}
+		s.waits++
 		freed := s.freed
 		s.mu.Unlock()
 		select {
 		case <-freed:
+			continue
 		case <-wait.C:
-			return false
 		case <-ctx.Done():
-			return false
 		case <-stopping(ctx):
-			return false
 		}
+		s.mu.Lock()
+		s.waits--
+		s.mu.Unlock()
+		return false
 	}
 }
 
@@ -80,13 +100,22 @@ func (s *slots) free(caller string) {
 }
 
 // inSlot lets a number of callers with a token, and as many without, into an operation at
-// once, until their answers are taken. It runs after authorize.
-func (s *base) inSlot(most int) func(ctx huma.Context, next func(huma.Context)) {
+// once, until their answers are taken. It runs after authorize. Pages take what is computed
+// at once, and need no slot for it.
+func (s *base) inSlot(most int, computes bool) func(ctx huma.Context, next func(huma.Context)) {
 	known, strangers := newSlots(most), newSlots(most)
+	if computes {
+		known, strangers = newComputedSlots(most), newComputedSlots(most)
+	}
 	return func(ctx huma.Context, next func(huma.Context)) {
-		in, who := strangers, network(client(ctx.Context())).String()
-		if p := caller(ctx.Context()); p != (store.Principal{}) {
-			in, who = known, fmt.Sprint(p.Kind, " ", p.Owner, " ", p.Collector)
+		if computes && pageOf(ctx.Context()) != nil {
+			next(ctx)
+			return
+		}
+		who, stranger := sharer(ctx.Context())
+		in := known
+		if stranger {
+			in = strangers
 		}
 		if !in.take(ctx.Context(), who) {
 			s.refuse(ctx, busy())

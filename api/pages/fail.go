@@ -16,6 +16,8 @@ type problemView struct {
 	*apiclient.Problem
 	// Nearest lists pages that may have been meant.
 	Nearest []link
+	// Again is the time after which the browser asks for the page again; empty: it does not.
+	Again string
 }
 
 // titles of problems, by status.
@@ -61,14 +63,20 @@ func (p *Pages) fail(w http.ResponseWriter, v *visit, err error) {
 		p.unauthorized(w, v, problem)
 		return
 	}
+	content := problemView{Problem: problem, Nearest: nearest(problem, err)}
 	title := titles[problem.Status]
 	if title == "" {
 		title = "This did not work"
 	}
 	if problem.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(problem.RetryAfter.Seconds())))
+		seconds := strconv.Itoa(int(problem.RetryAfter.Seconds()))
+		w.Header().Set("Retry-After", seconds)
+		if problem.Status == http.StatusServiceUnavailable && v.Method == http.MethodGet {
+			w.Header().Set("Refresh", seconds) // browsers do what it asks for, also without scripts
+			content.Again = plural(int(problem.RetryAfter.Seconds()), "second")
+		}
 	}
-	p.render(w, v, max(problem.Status, http.StatusBadRequest), &view{template: "problem", Title: title, Content: problemView{problem, nearest(problem, err)}})
+	p.render(w, v, max(problem.Status, http.StatusBadRequest), &view{template: "problem", Title: title, Content: content})
 }
 
 // unauthorized asks for a token. One that is valid no more is forgotten, so that what needs

@@ -1,0 +1,187 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Bounds of computations: comparisons and histories, for pages or for clients. More of them at once than there are
+// processors end later, all of them, and hold more memory meanwhile.
+const (
+	fewestComputing = 2
+	mostComputing   = 16
+	// computingLine bounds the computations that wait, of callers with a token and as many of those without; one caller has
+	// half of them at most. Those of a large project take some hundredths of a second each: who comes later is told at
+	// once to come back.
+	computingLine = 64
+	// computingWait bounds the wait: until then, a person waits for a page without wondering.
+	computingWait = 2 * time.Second
+)
+
+// Reasons for which a computation is refused, in metrics.
+const (
+	refusedAtOnce  = "line"
+	refusedWaiting = "wait"
+)
+
+// computingPlaces returns how many computations are under way at once, by default.
+func computingPlaces() int {
+	return min(max(fewestComputing, runtime.GOMAXPROCS(0)), mostComputing)
+}
+
+// computing lets a number of computations be under way at once; others wait in a line. A place that becomes free goes to
+// the caller with the fewest, then to whoever has waited longest.
+type computing struct {
+	most, line int
+	// refused counts computations that were refused, for a reason; waited tells how long the others waited.
+	refused func(reason string)
+	waited  func(time.Duration)
+
+	mu      sync.Mutex
+	under   int
+	of      map[string]int // under way, by caller
+	waiting []*waiter      // the longest first
+	late    int            // refused so far
+}
+
+// waiter is a computation in the line.
+type waiter struct {
+	caller   string
+	stranger bool
+	place    chan struct{} // closed when it has one
+}
+
+func newComputing(most, line int, refused func(string), waited func(time.Duration)) *computing {
+	return &computing{most: most, line: line, refused: refused, waited: waited, of: make(map[string]int)}
+}
+
+// enter waits for a place, which leave gives back. The error is [busyComputing], at once if the line is full.
+func (c *computing) enter(ctx context.Context, caller string, stranger bool) (leave func(), err error) {
+	begun := time.Now()
+	c.mu.Lock()
+	if c.under < c.most { // then nobody waits
+		c.begin(caller)
+		c.mu.Unlock()
+		c.waited(0)
+		return c.leaving(caller), nil
+	}
+	alike, own := 0, 0
+	for _, w := range c.waiting {
+		if w.stranger == stranger {
+			alike++
+		}
+		if w.caller == caller {
+			own++
+		}
+	}
+	if alike >= c.line || own >= max(1, c.line/2) {
+		defer c.mu.Unlock()
+		return nil, c.refuse(refusedAtOnce)
+	}
+	w := &waiter{caller, stranger, make(chan struct{})}
+	c.waiting = append(c.waiting, w)
+	c.mu.Unlock()
+
+	wait := time.NewTimer(computingWait)
+	defer wait.Stop()
+	select {
+	case <-w.place:
+	case <-wait.C:
+	case <-ctx.Done():
+	case <-stopping(ctx):
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := slices.Index(c.waiting, w); at >= 0 { // it has no place
+		c.waiting = slices.Delete(c.waiting, at, at+1)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return nil, c.refuse(refusedWaiting)
+	}
+	c.waited(time.Since(begun))
+	return c.leaving(caller), nil
+}
+
+// begin counts a computation. It is called under the lock, as are refuse and next.
+func (c *computing) begin(caller string) {
+	c.under++
+	c.of[caller]++
+}
+
+// refuse asks to come back, not all at the same time.
+func (c *computing) refuse(reason string) error {
+	c.refused(reason)
+	c.late++
+	const soonest, apart = 2, 4 // seconds
+	return busyComputing(soonest + c.late%apart)
+}
+
+// leaving gives a place back, once.
+func (c *computing) leaving(caller string) func() {
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.under--
+		if c.of[caller]--; c.of[caller] == 0 {
+			delete(c.of, caller)
+		}
+		c.next()
+	})
+}
+
+// next gives the free place to one that waits.
+func (c *computing) next() {
+	if len(c.waiting) == 0 {
+		return
+	}
+	at := 0
+	for i, w := range c.waiting {
+		if c.of[w.caller] < c.of[c.waiting[at].caller] {
+			at = i
+		}
+	}
+	w := c.waiting[at]
+	c.waiting = slices.Delete(c.waiting, at, at+1)
+	c.begin(w.caller)
+	close(w.place)
+}
+
+// busyComputing asks to come back after some seconds.
+func busyComputing(seconds int) error {
+	return huma.ErrorWithHeaders(problemf(http.StatusServiceUnavailable, "busy", "more comparisons and histories are asked for than this service can make at once; try again in %d seconds", seconds),
+		http.Header{"Retry-After": {strconv.Itoa(seconds)}})
+}
+
+// compute waits for a place among the computations. One of a page keeps it until the page is written, which leaves its
+// further calls in.
+func (s *base) compute(ctx context.Context) (leave func(), err error) {
+	page := pageOf(ctx)
+	if page.computes() {
+		return func() {}, nil
+	}
+	who, stranger := sharer(ctx)
+	if leave, err = s.computing.enter(ctx, who, stranger); err != nil || page == nil {
+		return leave, err
+	}
+	page.keep(leave)
+	return func() {}, nil
+}
+
+// sharer returns the name under which a caller's share is bounded; those without a token are strangers.
+func sharer(ctx context.Context) (who string, stranger bool) {
+	if p := caller(ctx); p != (store.Principal{}) {
+		return fmt.Sprint(p.Kind, " ", p.Owner, " ", p.Collector), false
+	}
+	return network(client(ctx)).String(), true
+}
