@@ -54,6 +54,7 @@ type readHistory struct {
 	X       string            `query:"x" enum:"commit,date" default:"commit" doc:"What the drawing has along x, with columns: artifacts one after another, or by date."`
 	Band    history.Band      `query:"band" enum:"none,quartile,minmax" default:"none" doc:"What the drawing has around lines, with columns: its ends are answered as well."`
 	Bare    bool              `query:"bare" doc:"Leave out what is known of artifacts besides tag, date and releases."`
+	Facets  bool              `query:"facets" doc:"Count the series by their properties."`
 	Format  string            `query:"format" enum:"json,csv" default:"json"`
 }
 
@@ -67,7 +68,7 @@ func (s *historyHandlers) read(ctx context.Context, in *readHistory) (*written, 
 	read, err := results.ReadHistory(ctx, s.record, s.suites, results.HistoryQuery{
 		Project: in.Project, Type: in.Type, From: in.From, To: in.To, Limit: in.Limit, Metric: in.Metric, Words: in.Words,
 		Arrangement: history.Arrangement{Split: in.Split, Line: in.Line, Charts: in.Charts, Lines: in.Lines}, Chart: in.Chart, OneChart: in.One,
-		Columns: in.Columns, ByDate: in.X == "date", Band: in.Band, Runs: in.Runs, Bare: in.Bare, Drawn: drawings(ctx), Shifts: s.shifts,
+		Columns: in.Columns, ByDate: in.X == "date", Band: in.Band, Runs: in.Runs, Bare: in.Bare, Drawn: drawings(ctx), Facets: in.Facets, Shifts: s.shifts,
 	})
 	switch {
 	case errors.Is(err, results.ErrNoSuchArtifact):
@@ -106,6 +107,13 @@ func historyOf(h results.History, in *readHistory) apiclient.History {
 	}
 	for _, m := range h.Metrics {
 		out.Metrics = append(out.Metrics, apiclient.HistoryMetric{Metric: m.Metric, Series: m.Series, Explains: m.Metric.Explains()})
+	}
+	for _, f := range h.Facets {
+		facet := apiclient.HistoryFacet{Key: f.Key, Values: []apiclient.HistoryFacetValue{}}
+		for _, v := range f.Values {
+			facet.Values = append(facet.Values, apiclient.HistoryFacetValue{Name: v.Name, Count: v.Count, Chosen: v.Chosen, Text: v.Text})
+		}
+		out.Facets = append(out.Facets, facet)
 	}
 	for _, p := range h.Places {
 		out.Places = append(out.Places, apiclient.HistoryPlace{SizeClass: p.SizeClass, HardwareID: p.HardwareID, CoLocated: p.CoLocated, Segment: p.Segment, Suite: p.Suite})

@@ -76,6 +76,27 @@ func TestAPageShowsAHistory(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, b.send(t, "", http.MethodGet, goHistory+"/chart.svg?chart=gin&open=gin", "").status)
 }
 
+// Series are narrowed by links with the numbers that they leave, which keep the rest of the address.
+func TestAHistoryIsNarrowedByLinks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.releases(t, 4)
+	all := b.page(t, "", goHistory+"?band=quartile")
+	all.requireSound(t, "facets")
+	require.Contains(t, all.section("facets"), "scenario full 1 incr-patched 1")
+	require.NotContains(t, all.section("facets"), "profile", "what all have in common tells nothing")
+	to := goHistory + "?band=quartile&q=scenario%3Afull"
+	require.Contains(t, all.links(), to+"#charts")
+	narrowed := b.page(t, "", to)
+	narrowed.requireSound(t, "narrowed")
+	require.Contains(t, narrowed.text(), "4 artifacts, 1 series")
+	require.Contains(t, narrowed.section("facets"), "scenario full 1")
+	require.Contains(t, narrowed.links(), goHistory+"?band=quartile#charts", "the same link leads back")
+	require.Equal(t, all.text(), b.page(t, "", goHistory+"?band=quartile").text())
+	require.Contains(t, b.page(t, "", goHistory+"?q=-full+-incr").text(), "No series fits the words")
+	require.Contains(t, b.page(t, "", goHistory+"?open=gin").section("facets"), "scenario full 1", "an opened chart has its own")
+}
+
 // Where reading is closed, a chart is read with the cookie of its page, and not without.
 func TestTheValuesOfAChartAreReadAsItsPageIs(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,7 @@ func TestNoFilterChangesARow(t *testing.T) {
 		for _, f := range table.Facets {
 			for _, value := range f.Values {
 				narrowed := maps.Clone(query)
-				narrowed.Set("q", value.Search)
+				narrowed.Set("q", value.Text)
 				v := visitOf(t, narrowed)
 				follows, err := readTable(v)
 				require.NoError(t, err)
@@ -181,11 +181,11 @@ func TestAFacetNarrowsToWhatItCounts(t *testing.T) {
 	all := read("")
 	require.Len(t, all.Facets, 1, "what all rows share tells nothing apart")
 	for _, value := range all.Facets[0].Values {
-		narrowed := read(value.Search)
-		require.Equal(t, value.Count, narrowed.Found, value.Search)
+		narrowed := read(value.Text)
+		require.Equal(t, value.Count, narrowed.Found, value.Text)
 		found[value.Name] = value.Count
 		require.True(t, narrowed.Facets[0].Values[0].Chosen)
-		require.Empty(t, narrowed.Facets[0].Values[0].Search, "it leads back")
+		require.Empty(t, narrowed.Facets[0].Values[0].Text, "it leads back")
 	}
 	require.Equal(t, map[string]int{"a b": 2, "x:y": 1, "-z": 1, "a\u00a0c": 1}, found)
 	require.Equal(t, 6, read("noise:as-in-other-series").Found)

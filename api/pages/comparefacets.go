@@ -1,33 +1,11 @@
 package pages
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
-	"github.com/benchloom/benchloom/internal/filter"
 	"github.com/benchloom/benchloom/internal/report"
 )
-
-// facet counts the rows of the table by one of their properties.
-type facet struct {
-	// Key is the key of the words that narrow the table to a value.
-	Key    string
-	Values []facetValue
-}
-
-// facetValue is a value that some rows have.
-type facetValue struct {
-	Name  string
-	Count int
-	// Chosen is set if the table is narrowed to it already. Search is the filter with the
-	// value's word added or, if Chosen, removed.
-	Chosen bool
-	Search string
-}
-
-// shownFacetValues bounds the values of a facet: the most frequent ones.
-const shownFacetValues = 12
 
 // properties returns what a row has of a key of [filterKeys].
 func properties(r report.Row, key string) []string {
@@ -56,45 +34,6 @@ func properties(r report.Row, key string) []string {
 		}
 	}
 	return nil
-}
-
-// facetsOf counts rows. What is the same in all of them is left out, unless the table is
-// narrowed to it.
-func facetsOf(rows []comparedRow, search string) []facet {
-	var facets []facet
-	words := strings.Fields(search)
-	for _, key := range filterKeys {
-		counts, names := make(map[string]int), make(map[string]string) // by word: what it stands for counts as one
-		for _, r := range rows {
-			for _, value := range properties(r.Row, key) {
-				if w := filter.Word(value); w != "" {
-					counts[w]++
-					names[w] = cmp.Or(names[w], value)
-				}
-			}
-		}
-		one := facet{Key: key}
-		varies := false
-		for w, n := range counts {
-			term := key + ":" + w
-			v := facetValue{Name: names[w], Count: n, Search: strings.Join(append(slices.Clone(words), term), " ")}
-			isTerm := func(w string) bool { return strings.ToLower(w) == term }
-			if v.Chosen = slices.ContainsFunc(words, isTerm); v.Chosen {
-				v.Search = strings.Join(slices.DeleteFunc(slices.Clone(words), isTerm), " ")
-			}
-			varies = varies || v.Chosen || n < len(rows)
-			one.Values = append(one.Values, v)
-		}
-		if !varies {
-			continue
-		}
-		slices.SortFunc(one.Values, func(a, b facetValue) int {
-			return cmp.Or(boolean(b.Chosen)-boolean(a.Chosen), b.Count-a.Count, strings.Compare(a.Name, b.Name))
-		})
-		one.Values = one.Values[:min(len(one.Values), shownFacetValues)]
-		facets = append(facets, one)
-	}
-	return facets
 }
 
 func boolean(is bool) int {

@@ -27,7 +27,7 @@ type comparedTable struct {
 	Rows          []comparedRow
 	// Facets count the rows that are found, on all pages. GroupKeys are the properties by which
 	// they can be grouped, Group is the chosen one and Groups the rows by it.
-	Facets    []facet
+	Facets    []filter.Facet
 	GroupKeys []string
 	Group     string
 	Groups    []rowGroup
@@ -232,7 +232,7 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 		})
 	}
 	t.caption(rows)
-	t.Facets = facetsOf(rows, t.Search)
+	t.Facets = filter.Facets(t.Search, filterKeys, len(rows), func(i int, key string) []string { return properties(rows[i].Row, key) })
 	if at := slices.IndexFunc(c.Summary.Metrics, func(m report.MetricSummary) bool { return m.Metric == t.Metric }); at >= 0 {
 		t.Sum = &c.Summary.Metrics[at]
 	}

@@ -200,6 +200,7 @@ func (p *Pages) history(v *visit) (*view, error) {
 		asked = q
 		asked.Runs = true
 	}
+	asked.Facets = true
 	if out.History, err = v.api.History(v.Context(), project, asked); err != nil {
 		return nil, err
 	}

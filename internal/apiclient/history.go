@@ -24,6 +24,7 @@ type History struct {
 	Metrics   []HistoryMetric   `json:"metrics" doc:"Those that only explain others come last."`
 	Metric    bench.Metric      `json:"metric" doc:"The metric of all lines, or the unit of their metrics."`
 	Series    int               `json:"series" doc:"Series that were found."`
+	Facets    []HistoryFacet    `json:"facets,omitempty" doc:"With facets=true: the series that were found, counted by their properties. What is the same for all is left out, unless the words ask for it."`
 	Charts    []HistoryChart    `json:"charts" doc:"Those with the largest recent shift first."`
 	Left      int               `json:"left" doc:"Charts that are not among them."`
 	Places    []HistoryPlace    `json:"places" doc:"Where values were measured; points refer to them by number, from 0."`
@@ -48,6 +49,20 @@ type HistoryMetric struct {
 	Metric   bench.Metric `json:"metric"`
 	Series   int          `json:"series"`
 	Explains bool         `json:"explains,omitempty" doc:"It only explains changes of others."`
+}
+
+// HistoryFacet counts series by one of their properties.
+type HistoryFacet struct {
+	Key    string              `json:"key" enum:"benchmark,line,profile,scenario,backend,target,category,verdict"`
+	Values []HistoryFacetValue `json:"values" doc:"Those that the words ask for first, then the most frequent ones, twelve at most."`
+}
+
+// HistoryFacetValue is a value that some series have.
+type HistoryFacetValue struct {
+	Name   string `json:"name"`
+	Count  int    `json:"series" doc:"Number of series."`
+	Chosen bool   `json:"chosen,omitempty" doc:"The words ask for it already."`
+	Text   string `json:"q" doc:"The words with this value added or, if it is chosen, removed."`
 }
 
 // HistoryPlace describes the conditions of measuring. Values of two places compare only if all of it is equal.
@@ -136,6 +151,8 @@ type HistoryQuery struct {
 	// Runs asks for the runs that measured the points, Bare leaves out what is known of artifacts besides tag, date and
 	// releases.
 	Runs, Bare bool
+	// Facets asks for counts of the series by their properties.
+	Facets bool
 	// Drawings are those that the caller has: the lines of their charts are left out. Only an API in the same process asks
 	// for them. nil: it has none.
 	Drawings Drawings
@@ -167,7 +184,7 @@ func (q HistoryQuery) Values() url.Values {
 			out.Set(name, strconv.Itoa(n))
 		}
 	}
-	for name, set := range map[string]bool{"runs": q.Runs, "bare": q.Bare} {
+	for name, set := range map[string]bool{"runs": q.Runs, "bare": q.Bare, "facets": q.Facets} {
 		if set {
 			out.Set(name, "true")
 		}

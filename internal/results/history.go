@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/filter"
 	"github.com/benchloom/benchloom/internal/history"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -83,6 +84,8 @@ type HistoryQuery struct {
 	// Drawn reports whether the caller has the drawing of a chart with a digest; the lines of such a chart are left out. It
 	// is called by the goroutine that reads. nil: it has none.
 	Drawn func(digest string) bool
+	// Facets asks for the counts of the series by their properties.
+	Facets bool
 	// Shifts keeps the shifts of series; nil: nothing does.
 	Shifts *Shifts
 }
@@ -102,8 +105,10 @@ type History struct {
 	Narrowed []string
 	Metrics  []HistoryMetric
 	Metric   bench.Metric
-	// Series counts those that were found, Left the charts that are not among Charts.
+	// Series counts those that were found, Left the charts that are not among Charts. Facets count the found ones by their
+	// properties.
 	Series int
+	Facets []filter.Facet
 	Charts []HistoryChart
 	Left   int
 	// Places are those to which points refer.

@@ -290,3 +290,36 @@ func TestAHistoryOfALine(t *testing.T) {
 	_, err := results.ReadHistory(t.Context(), r, nil, results.HistoryQuery{Metric: "Parse-9 ns/op"})
 	require.ErrorIs(t, err, results.ErrNoSuchMetric)
 }
+
+// Whatever a history has: each choice leaves as many series as it says, and counting changes nothing else.
+func TestFacetsOfAHistoryCountWhatAChoiceLeaves(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(14, 6))
+	r := newHistoryRecord(random, 5, 24)
+	alone := bench.Surrounding{SizeClass: 2, HardwareID: "a"}
+	for i := range r.series {
+		s := &r.series[i]
+		s.TestCase = bench.TestCase{Benchmark: fmt.Sprint("b", i/4), Profile: []string{"Opt", "debug info"}[i%2], Scenario: []string{"", "full", "incr"}[i%3], Target: "x"}
+		r.values[valuesOf{s.ID, r.artifacts[0].ID, alone}] = []float64{1}
+	}
+	for _, words := range []string{"", "b1", "-profile:opt", "scenario:full debug", "target:x"} {
+		plain := readAll(t, r, func(q *results.HistoryQuery) { q.Words = words })
+		require.Empty(t, plain.Facets, "only who asks gets them")
+		h := readAll(t, r, func(q *results.HistoryQuery) { q.Words, q.Facets = words, true })
+		facets := h.Facets
+		h.Facets = nil
+		require.Equal(t, plain, h)
+		require.NotEmpty(t, facets)
+		for _, f := range facets {
+			require.Contains(t, results.HistoryKeys, f.Key)
+			for _, v := range f.Values {
+				left := readAll(t, r, func(q *results.HistoryQuery) { q.Words = v.Text })
+				if v.Chosen {
+					require.GreaterOrEqual(t, left.Series, v.Count)
+					continue
+				}
+				require.Equal(t, v.Count, left.Series, "%s of %q", v.Text, words)
+			}
+		}
+	}
+}

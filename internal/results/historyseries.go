@@ -43,8 +43,14 @@ func (r *historyReading) choose(ctx context.Context) error {
 		r.found, r.series = append(r.found, s), append(r.series, one)
 	}
 	r.out.Series = len(r.found)
+	if r.query.Facets {
+		r.out.Facets = filter.Facets(r.query.Words, facetKeys, len(r.found), func(i int, key string) []string { return r.values(key, r.found[i], r.series[i]) })
+	}
 	return nil
 }
+
+// facetKeys are the [HistoryKeys] by which series are counted: all are of one metric.
+var facetKeys = slices.DeleteFunc(slices.Clone(HistoryKeys), func(key string) bool { return key == "metric" })
 
 // countMetrics lists the metrics of all series; metrics of lines are one by their unit. Those that only explain others come
 // last.
@@ -94,28 +100,31 @@ func (r *historyReading) metric(all []store.Series) (bench.Metric, error) {
 
 // fits reports whether a series has the words that were asked for.
 func (r *historyReading) fits(words filter.Filter, s store.Series, one history.Series) bool {
-	return words.Shows(func(key string) []string {
-		switch key {
-		case "metric":
-			_, unit := s.Metric.Split()
-			return []string{string(s.Metric), string(unit)}
-		case "category":
-			return []string{string(r.facts.Category(s.TestCase.Benchmark))}
-		case "verdict":
-			var verdicts []string
-			for _, c := range r.changes[caseMetric{s.TestCaseID, s.Metric}] {
-				verdicts = append(verdicts, "changed", direction(s.Metric, c.Change))
-			}
-			return verdicts
-		}
-		return []string{one.Parameter(key)}
-	}, func() []string {
+	return words.Shows(func(key string) []string { return r.values(key, s, one) }, func() []string {
 		texts := []string{string(s.Metric), s.TestCase.String()}
 		for _, p := range history.Parameters {
 			texts = append(texts, one.Parameter(p))
 		}
 		return texts
 	})
+}
+
+// values returns what a series has of one of the [HistoryKeys].
+func (r *historyReading) values(key string, s store.Series, one history.Series) []string {
+	switch key {
+	case "metric":
+		_, unit := s.Metric.Split()
+		return []string{string(s.Metric), string(unit)}
+	case "category":
+		return []string{string(r.facts.Category(s.TestCase.Benchmark))}
+	case "verdict":
+		var verdicts []string
+		for _, c := range r.changes[caseMetric{s.TestCaseID, s.Metric}] {
+			verdicts = append(verdicts, "changed", direction(s.Metric, c.Change))
+		}
+		return verdicts
+	}
+	return []string{one.Parameter(key)}
 }
 
 // direction says what a change of a metric is.
