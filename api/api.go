@@ -209,7 +209,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		&operatorHandlers{base: s, record: c.Store, workflows: c.Starter},
 		&jobHandlers{base: s, record: c.Store, inspector: c.Inspector},
 		&explainHandlers{base: s, record: c.Store, inspector: c.Inspector, admission: admission},
-		&resultHandlers{base: s, record: c.Store, memory: semaphore.NewWeighted(maxComparing)},
+		&resultHandlers{base: s, record: c.Store, profiles: c.Store, memory: semaphore.NewWeighted(maxComparing)},
 		&historyHandlers{base: s, record: c.Store, shifts: results.NewShifts()},
 		&collectorHandlers{base: s, record: c.Store, enrolment: enrolment},
 		enrolment,

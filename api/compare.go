@@ -56,6 +56,8 @@ type ResultRecord interface {
 type resultHandlers struct {
 	*base
 	record ResultRecord
+	// profiles has what was sampled during the runs.
+	profiles ProfileRecord
 	// memory bounds all concurrent comparisons together, in bytes.
 	memory *semaphore.Weighted
 }
@@ -67,6 +69,10 @@ func (s *resultHandlers) register() {
 		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Comparison](), media: []string{"text/plain", "text/markdown"}}}}, s.compare)
 	handle(s.base, operation{id: "get-compared-values", method: http.MethodGet, path: "/compare/values", need: toRead, tag: "results", slots: compareSlots, computes: true,
 		summary: "List the values behind a row of a comparison", description: "Every value of both sides, in the order of measuring, with its run, collector and what is known of the machine meanwhile."}, s.comparedValues)
+	handle(s.base, operation{id: "get-compared-machine", method: http.MethodGet, path: "/compare/machine", need: toRead, tag: "results", slots: compareSlots, computes: true,
+		summary:     "Show what the machine did while a row of a comparison was measured",
+		description: "Both sides: the runs that measured the values that are compared, and what each measured command's system series were, mean and maximum. It explains, and gives no verdict.",
+		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.ComparedMachine](), media: []string{"text/csv"}}}}, s.comparedMachine)
 	handle(s.base, operation{id: "get-earlier-values", method: http.MethodGet, path: "/compare/earlier", need: toRead, tag: "results", slots: compareSlots, computes: true,
 		summary: "Show the earlier values of rows of a comparison", description: "The median of each series on the artifacts before B, at most thirty: for a commit those merged before it, for a release the measured ones before it."}, s.earlierValues)
 	handle(s.base, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results", slots: exportSlots,

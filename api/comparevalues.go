@@ -15,6 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/results"
+	"github.com/benchloom/benchloom/internal/stats"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
@@ -29,19 +30,28 @@ type comparedValues struct {
 // comparedValues lists the values behind a row. Without values the list is empty; the
 // comparison says why.
 func (s *resultHandlers) comparedValues(ctx context.Context, in *comparedValues) (*body[apiclient.ComparedValues], error) {
-	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
+	out, _, err := s.valuesOf(ctx, in)
+	if err != nil {
 		return nil, err
 	}
-	key, err := report.ParseRowID(in.Row)
-	if err != nil {
-		return nil, invalid("%s", err)
+	out.Turns, err = turnsPreview(out.Values)
+	return answer(out, err)
+}
+
+// valuesOf reads the values behind a row, which it names, and writes the tags of both artifacts in full.
+func (s *resultHandlers) valuesOf(ctx context.Context, in *comparedValues) (none apiclient.ComparedValues, key stats.Key, err error) {
+	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
+		return none, key, err
+	}
+	if key, err = report.ParseRowID(in.Row); err != nil {
+		return none, key, invalid("%s", err)
 	}
 	if err := s.pair(ctx, in.Project, &in.A, &in.B); err != nil {
-		return nil, err
+		return none, key, err
 	}
 	found, complete, err := s.record.ComparedValues(ctx, in.Project, [2]string{in.A, in.B}, results.TestCase(key.TestCase), results.Metric(key))
 	if err != nil {
-		return nil, err
+		return none, key, err
 	}
 	out := apiclient.ComparedValues{Project: in.Project, A: in.A, B: in.B, Row: in.Row, Values: make([]apiclient.ComparedValue, len(found)), More: !complete}
 	where, shared := sharedBy(found, in.A, in.B)
@@ -49,8 +59,7 @@ func (s *resultHandlers) comparedValues(ctx context.Context, in *comparedValues)
 		out.Values[i] = comparedValue(v, in.A)
 		out.Values[i].Elsewhere = !v.InTurns && !(shared && v.Surrounding == where)
 	}
-	out.Turns, err = turnsPreview(out.Values)
-	return answer(out, err)
+	return out, key, nil
 }
 
 // turnsPreview tells what measuring a test case in turns would take, by the iterations so

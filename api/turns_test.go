@@ -71,6 +71,19 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 		require.Equal(t, 5, r.A.N, "what is stored of each stands beside it")
 		require.InDelta(t, 0.2, r.Change.Value, 1e-9)
 	}
+	// What the machine did is told of each side by itself, although both are of one run.
+	b.sums(t, run, "a1", besides(5, 0.5, "1.25.0", "1.26.0"))
+	machine, err := b.nobody.ComparedMachine(t.Context(), "go", "1.25.0", "1.26.0", fullWallTime)
+	require.NoError(t, err)
+	for _, side := range machine.Sides {
+		of := side.Runs[len(side.Runs)-1]
+		require.Equal(t, apiclient.MachineRun{Run: run, Collector: "c1", InTurns: true, State: apiclient.MachineWhole, Commands: of.Commands, Series: of.Series}, of)
+		require.Len(t, of.Commands, 5)
+		for _, c := range of.Commands {
+			require.Equal(t, side.Tag, c.Artifact)
+			require.False(t, c.WarmUp)
+		}
+	}
 	text, err := b.nobody.CompareText(t.Context(), query, apiclient.FormatText)
 	require.NoError(t, err)
 	require.Contains(t, text, "5 in 1")

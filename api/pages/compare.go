@@ -23,6 +23,7 @@ type compareAPI interface {
 	Compare(ctx context.Context, q apiclient.CompareQuery) (apiclient.Comparison, error)
 	CompareText(ctx context.Context, q apiclient.CompareQuery, format string) (string, error)
 	ComparedValues(ctx context.Context, project, a, b, row string) (apiclient.ComparedValues, error)
+	ComparedMachine(ctx context.Context, project, a, b, row string) (apiclient.ComparedMachine, error)
 	EarlierValues(ctx context.Context, project, b string, rows []string) (apiclient.EarlierValues, error)
 	CreateRequest(ctx context.Context, r apiclient.NewRequest) (apiclient.Request, error)
 }
@@ -38,7 +39,7 @@ const (
 )
 
 func (p *Pages) comparePages() []page {
-	return []page{{
+	return []page{p.comparedMachinePage(), {
 		pattern:    "/projects/{project}/compare",
 		parameters: []string{aParameter, bParameter, metricParameter, searchParameter, onlyParameter, showParameter, sortParameter, groupParameter, colsParameter, openParameter, digestParameter, pageParameter},
 		show:       p.compare,

@@ -39,6 +39,8 @@ type openedRow struct {
 	History string
 	// API is the address at which the API lists the values.
 	API string
+	// Beside leads to what the machine did meanwhile, both sides beside each other.
+	Beside string
 }
 
 // Judged is the row with its verdict, as the table shows it.
@@ -100,7 +102,7 @@ func (c *compareView) open(p *Pages, v *visit, key stats.Key) error {
 	}
 	o.Plot = plotValues(row, o.Values)
 	o.API = "/api/v1/compare/values?" + url.Values{"project": {c.Project}, aParameter: {c.A.Tag}, bParameter: {c.B.Tag}, "row": {o.ID}}.Encode()
-	o.History = historyOf(c.Project, row)
+	o.History, o.Beside = historyOf(c.Project, row), comparedMachine(c.Project, c.A.Tag, c.B.Tag, o.ID)
 	return c.offerMeasuring(p, v, &o, answered.Turns)
 }
 

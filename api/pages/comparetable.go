@@ -65,6 +65,8 @@ type comparedRow struct {
 	// Extra are the details that are asked for, Runs the runs that measured it.
 	Extra []detail
 	Runs  []runOf
+	// Machine leads to what the machine did meanwhile, both sides beside each other; empty: no run is known.
+	Machine string
 	// rank is its place by certainty.
 	rank int
 }
@@ -249,7 +251,9 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 		for _, name := range t.Cols {
 			t.Rows[i].Extra = append(t.Rows[i].Extra, detail{detailHeadings[name], r.Detail(name)})
 		}
-		t.Rows[i].Runs = runs[testCase(r.TestCase)]
+		if t.Rows[i].Runs = runs[testCase(r.TestCase)]; len(t.Rows[i].Runs) > 0 {
+			t.Rows[i].Machine = comparedMachine(c.Project, c.A, c.B, report.RowID(r.Key))
+		}
 	}
 	t.Groups = grouped(t.Rows, left, t.Group)
 	return nil

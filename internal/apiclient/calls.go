@@ -246,6 +246,14 @@ func (c *Client) ComparedValues(ctx context.Context, project, a, b, row string) 
 	return read[ComparedValues](ctx, c, v1("compare", "values"), query)
 }
 
+// ComparedMachine tells what the machine did while the values of a row were measured, side by side. The row is named as for
+// [Client.ComparedValues].
+func (c *Client) ComparedMachine(ctx context.Context, project, a, b, row string) (ComparedMachine, error) {
+	query := url.Values{"project": {project}, "b": {b}, "row": {row}}
+	set(query, "a", a)
+	return read[ComparedMachine](ctx, c, v1("compare", "machine"), query)
+}
+
 // MaxEarlierRows bounds the rows of one call of [Client.EarlierValues].
 const MaxEarlierRows = 200
 

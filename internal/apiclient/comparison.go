@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/profiler"
 	"github.com/benchloom/benchloom/internal/report"
 )
 
@@ -106,6 +107,53 @@ type ComparedValue struct {
 	Load            *float64 `json:"load,omitempty" doc:"Share of the time of the job's CPUs that other processes used."`
 	Steal           *float64 `json:"steal,omitempty" doc:"Share of the time of the job's CPUs that the hypervisor gave to others."`
 	DurationSeconds float64  `json:"duration_seconds,omitempty" doc:"Length of the iteration."`
+}
+
+// ComparedMachine tells what the machine did while the values of a row of a comparison were measured.
+type ComparedMachine struct {
+	Project string        `json:"project"`
+	A       string        `json:"a" doc:"Tag of the baseline."`
+	B       string        `json:"b" doc:"Tag of the judged artifact."`
+	Row     string        `json:"row" doc:"ID of the row."`
+	Sides   []MachineSide `json:"sides" doc:"A and B."`
+}
+
+// MachineSide tells it of one side.
+type MachineSide struct {
+	Side string `json:"side" enum:"a,b"`
+	Tag  string `json:"tag"`
+	// Runs measured the values that are compared.
+	Runs []MachineRun `json:"runs" doc:"Those that measured the values that are compared, in order."`
+	More int          `json:"more,omitempty" doc:"Runs that are left out: those after the first twelve."`
+	// Series sums up the measured commands of all these runs.
+	Series []profiler.SeriesTotal `json:"series" doc:"Each system series over the measured commands of all listed runs."`
+}
+
+// MachineState says how much of a run's measuring was recorded.
+type MachineState string
+
+// The states of what was recorded of a run for a row.
+const (
+	// MachineWhole: each measured command of the row.
+	MachineWhole MachineState = "whole"
+	// MachinePart: some of them.
+	MachinePart MachineState = "part"
+	// MachinePending: the run goes on, and sums its measured commands up at its end.
+	MachinePending MachineState = "pending"
+	// MachineNone: nothing of them.
+	MachineNone MachineState = "none"
+)
+
+// MachineRun tells it of one run.
+type MachineRun struct {
+	Run       bench.RunID  `json:"run"`
+	Collector string       `json:"collector"`
+	InTurns   bool         `json:"in_turns,omitempty" doc:"It measured both sides in turns."`
+	State     MachineState `json:"state" enum:"whole,part,pending,none"`
+	Why       string       `json:"why,omitempty" doc:"Why not everything was recorded, as far as it is known."`
+	// Commands are the measured ones of the row, and Series what was summed up of each.
+	Commands []profiler.Command       `json:"commands" doc:"Measured commands of the row, without warm-ups."`
+	Series   []profiler.SeriesSummary `json:"series" doc:"Mean and maximum of each system series for each of these commands, by its batch index."`
 }
 
 // EarlierValues are the values of rows of a comparison on the artifacts before it.

@@ -75,8 +75,9 @@ func full(t *testing.T, s service) world {
 	maps.Copy(w.paths, map[string]string{
 		"compare-choose": "/projects/gateway/compare", "compare": compare, "compare-row": compare + "&open=" + s.row(t, "gateway", "render"),
 		"compare-all": compare + "&show=all&group=category&cols=spread&cols=p&q=-parse", "compare-nothing": compare + "&q=nothing", "compare-markdown": compare + "&open=markdown",
+		"compare-machine": "/projects/gateway/compare/machine?a=1.1.0&b=1.2.0&row=" + s.row(t, "gateway", "render"),
 		"compare-failing": "/projects/gateway/compare?a=0.6.0&b=0.7.0", "compare-unknown": "/projects/gateway/compare?a=1.2.0&b=9.9.9",
-		"history": history, "history-lines": history + "?split=target&y=change&band=minmax&x=date", "history-nothing": history + "?q=nothing",
+		"history": history, "history-lines": history + "?split=target&y=change&band=minmax&x=date", "history-nothing": history + "?q=nothing", "history-facets": history + "?q=category%3Aprimary",
 		"history-values": history + "?metric=ns%2Fop&open=compress&pin=0.6.0", "history-part": history + "?from=0.7.0&to=1.0.0&y=geomean",
 	})
 	done := s.command(t, "sh", "-c", "for i in 1 2 3; do echo a line of output; done")

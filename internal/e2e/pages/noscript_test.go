@@ -120,7 +120,7 @@ func resultPaths(project string) []string {
 	}
 	paths = append(paths, compare+"?a=0.6.0&b=0.7.0", compare+"?b=1.2.0&q=render", compare+"?a=1.1.0&b=9.9.9")
 	for _, query := range []string{
-		"metric=ns%2Fop&q=-route", "from=0.7.0&to=1.0.0&y=change&x=date&band=minmax", "y=geomean&line=all&split=target&scale=log", "open=compress&pin=0.6.0", "q=nothing", "from=1.0.0&to=0.7.0", "type=try",
+		"metric=ns%2Fop&q=-route", "metric=ns%2Fop&q=category%3Aprimary", "from=0.7.0&to=1.0.0&y=change&x=date&band=minmax", "y=geomean&line=all&split=target&scale=log", "open=compress&pin=0.6.0", "q=nothing", "from=1.0.0&to=0.7.0", "type=try",
 	} {
 		paths = append(paths, history+"?"+query)
 	}

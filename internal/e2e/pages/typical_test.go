@@ -54,12 +54,24 @@ func typicalWorld(t *testing.T, s service) world {
 	return world{s, map[string]string{
 		"overview": "/", "project": "/projects/gateway", "order": "/projects/gateway/queue", "queues": "/queues",
 		"compare": compared, "compare-rows": compared + "&metric=ns%2Fop&show=all&cols=spread#rows", "compare-row": compared + "&open=" + s.row(t, "gateway", "render") + "#row",
-		"history": "/projects/gateway/history?metric=ns%2Fop", "history-values": "/projects/gateway/history?metric=ns%2Fop&open=render&pin=1.0.0&band=minmax#values",
-		"request": "/requests/gateway:1.2.0", "request-failed": "/requests/gateway:1.3.0", "request-running": "/requests/" + string(nightly.ID),
+		"compare-machine": "/projects/gateway/compare/machine?a=1.1.0&b=1.2.0&row=" + s.row(t, "gateway", "render"),
+		"history":         "/projects/gateway/history?metric=ns%2Fop", "history-facets": "/projects/gateway/history?metric=ns%2Fop&q=category%3Aprimary#facets",
+		"history-values": "/projects/gateway/history?metric=ns%2Fop&open=render&pin=1.0.0&band=minmax#values",
+		"request":        "/requests/gateway:1.2.0", "request-failed": "/requests/gateway:1.3.0", "request-running": "/requests/" + string(nightly.ID),
 		"again": "/requests/gateway:1.2.0/again", "collectors": "/collectors", "collector": "/collectors/local-1",
 		"sizeclasses": "/sizeclasses", "sizeclass": "/sizeclasses/" + learned.Shape,
-		"job": "/jobs/" + string(waiting.Key), "run": "/runs/" + string(failed.Errors[0].Run), "audit": "/audit", "help": "/help", "sign-in": "/sign-in",
+		"job": "/jobs/" + string(waiting.Key), "run": "/runs/" + string(failed.Errors[0].Run), "run-machine": "/runs/" + s.lastRun(t, "gateway:1.2.0") + "#profile",
+		"audit": "/audit", "help": "/help", "sign-in": "/sign-in",
 	}}
+}
+
+// lastRun is the last run of a request.
+func (s service) lastRun(t *testing.T, request string) string {
+	t.Helper()
+	d, err := s.API.Request(t.Context(), request)
+	require.NoError(t, err)
+	require.NotEmpty(t, d.Runs)
+	return string(d.Runs[len(d.Runs)-1].ID)
 }
 
 // batch submits a command several times, on a size class; 0: the one that is learned.
