@@ -138,11 +138,16 @@ func lineName(s profiler.Series) string {
 // gapSeconds is the time without a sample from which a line is interrupted.
 const gapSeconds = 1.0
 
+// leastSpan is the least range of an axis, as a share of the largest value: free memory that hardly changes looks so, and the labels of
+// its axis need no more digits than there is room for.
+const leastSpan = 0.2
+
 // draw draws a chart of the time between two seconds.
 func (p plot) draw(id string, s samples, from, to float64, shades []chart.Shade) profileChart {
 	out := profileChart{ID: id, Metric: p.metric, Title: titleOf(p.metric), Left: p.left}
 	drawn := chart.Chart{ID: id, Title: out.Title, From: from, To: to, Ticks: secondTicks(from, to), Shades: shades}
 	var said []string
+	largest := 0.0
 	for i, series := range p.series {
 		one, ok := s.series[series]
 		if !ok {
@@ -163,6 +168,7 @@ func (p plot) draw(id string, s samples, from, to float64, shades []chart.Shade)
 			n++
 			mean += (one.values[k] - mean) / float64(n)
 			most = max(most, one.values[k])
+			largest = max(largest, math.Abs(one.values[k]*factor))
 		}
 		drawn.Lines = append(drawn.Lines, line)
 		words := profileLine{Class: i, Name: line.Name}
@@ -174,6 +180,7 @@ func (p plot) draw(id string, s samples, from, to float64, shades []chart.Shade)
 		}
 		out.Lines = append(out.Lines, words)
 	}
+	drawn.Noise = leastSpan / 3 * largest
 	drawn.Description = fmt.Sprintf("Seconds %s to %s of the run; %s.", secondsParameter(from), secondsParameter(to), strings.Join(said, "; "))
 	out.SVG = template.HTML(drawn.SVG()) //nolint:gosec // the chart escapes what it writes
 	return out

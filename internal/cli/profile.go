@@ -152,6 +152,9 @@ func InUnit(v float64, unit profiler.Unit) string {
 	case profiler.Ratio:
 		return strconv.FormatFloat(100*v, 'f', 1, 64) + " %"
 	}
+	if math.Abs(v) >= 1000 { // counts, which nobody reads with an exponent
+		return humanize.Comma(int64(math.Round(max(-1e18, min(v, 1e18))))) + " " + string(unit)
+	}
 	return strconv.FormatFloat(v, 'g', 4, 64) + " " + string(unit)
 }
 
