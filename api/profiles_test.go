@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -356,4 +358,78 @@ func TestP25FollowingGoesOnUntilTheRunIsOverAndEverythingWasRead(t *testing.T) {
 	events = w.streamed(t, silent)
 	require.Empty(t, (<-events).page(t).Batches)
 	require.Equal(t, "end", (<-events).name)
+}
+
+// The API's client follows as a browser does: it is told each page once, and the end.
+func TestP25AClientFollowsARun(t *testing.T) {
+	t.Parallel()
+	w := newRolesWorld(t)
+	run, _ := w.run()
+	collector := w.client(t, "own")
+	first, last := samples("a1", sampled(cpuUsed, "a1", 0, 100), sampled(freeOfIt, "a1", 0, 100)), lastOf("a1")
+	require.NoError(t, collector.SendProfile(t.Context(), run, first))
+	var pages []apiclient.ProfileMetrics
+	next, err := w.reader.FollowProfile(t.Context(), run, 0, func(p apiclient.ProfileMetrics) error {
+		if pages = append(pages, p); len(pages) == 1 {
+			require.NoError(t, collector.SendProfile(t.Context(), run, last))
+			require.NoError(t, w.collector.FinishRun(t.Context(), run, apiclient.RunFinish{Outcome: bench.RunSuccess}))
+		}
+		return nil
+	}, "job/cpu_used")
+	require.NoError(t, err)
+	require.Equal(t, 2, next)
+	require.Len(t, pages, 2)
+	require.Equal(t, first.Batches[:1], pages[0].Batches)
+	require.Empty(t, pages[1].Batches)
+	require.Equal(t, []apiclient.ProfileSummary{{Attempt: "a1", Summary: *last.Summary}}, pages[1].Summaries)
+	// Who has seen it all is told the end alone, after an empty page.
+	_, err = w.reader.FollowProfile(t.Context(), run, next, func(p apiclient.ProfileMetrics) error {
+		require.Empty(t, p.Batches)
+		return nil
+	})
+	require.NoError(t, err)
+	_, err = w.reader.FollowProfile(t.Context(), "aaaaaaaaaaaaaaaa-00000000", 0, func(apiclient.ProfileMetrics) error { return nil })
+	require.ErrorIs(t, err, apiclient.ErrNotFound)
+}
+
+// Whoever opens streams without end keeps nobody else from following: one caller has half of the places, waits for one, and is
+// asked to come back.
+func TestLongFollowersOfSamplesAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newRolesWorld(t)
+	run, _ := w.run()
+	const most = 32 // of one caller
+	one, leave := context.WithCancel(t.Context())
+	defer leave()
+	follow := func(ctx context.Context, c *apiclient.Client) error {
+		began, ended := make(chan struct{}), make(chan error, 1)
+		go func() {
+			var once sync.Once
+			_, err := c.FollowProfile(ctx, run, 0, func(apiclient.ProfileMetrics) error {
+				once.Do(func() { close(began) })
+				return nil
+			})
+			ended <- err
+		}()
+		select {
+		case <-began:
+			return nil
+		case err := <-ended:
+			return err
+		}
+	}
+	streams, stop := context.WithCancel(t.Context())
+	defer stop()
+	require.NoError(t, follow(one, w.reader))
+	for range most - 1 {
+		require.NoError(t, follow(streams, w.reader))
+	}
+	var busy *apiclient.Problem
+	require.ErrorAs(t, follow(streams, w.reader), &busy)
+	require.Equal(t, []any{http.StatusServiceUnavailable, "urn:benchloom:busy"}, []any{busy.Status, busy.Type})
+	require.True(t, apiclient.IsTransient(busy))
+	require.Positive(t, busy.RetryAfter)
+	require.NoError(t, follow(streams, w.writer), "another caller")
+	leave()
+	require.NoError(t, follow(streams, w.reader), "a place that was given back")
 }

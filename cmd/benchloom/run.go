@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,7 @@ func newRun() *cobra.Command {
 
 func newRunShow() *cobra.Command {
 	var f serviceFlags
-	var metrics bool
+	var metrics, follow bool
 	var series []string
 	var output string
 	cmd := &cobra.Command{
@@ -31,10 +32,15 @@ func newRunShow() *cobra.Command {
 		Long: `Shows a run, named by its ID as 'benchloom job show' prints it. With --metrics, draws
 what the machine and the job did meanwhile: each series with its least, mean and most,
 and as a line over time; -o json and -o csv write every value. Series are named by
-scope, name and device, such as job/cpu_used, or by name alone.`,
+scope, name and device, such as job/cpu_used, or by name alone.
+
+With --follow, goes on until the run has ended and everything has arrived: -o csv writes
+values as they arrive, -o json one object for each upload, a line each. The table comes
+at the end.`,
 		Example: `  benchloom run show 5kq2n7x3b4m6p2aa-0f3c9a1e
   benchloom run show 5kq2n7x3b4m6p2aa-0f3c9a1e --metrics
-  benchloom run show 5kq2n7x3b4m6p2aa-0f3c9a1e --metrics --series cpu_used -o csv`,
+  benchloom run show 5kq2n7x3b4m6p2aa-0f3c9a1e --metrics --series cpu_used -o csv
+  benchloom run show 5kq2n7x3b4m6p2aa-0f3c9a1e --metrics --follow -o csv`,
 		Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := bench.ParseRunID(args[0])
@@ -43,6 +49,8 @@ scope, name and device, such as job/cpu_used, or by name alone.`,
 				return usage(err)
 			case !metrics && len(series) > 0:
 				return usage(errors.New("--series belongs to --metrics"))
+			case !metrics && follow:
+				return usage(errors.New("--follow belongs to --metrics"))
 			case !metrics && output == formatCSV:
 				return usage(errors.New("-o csv writes the values of --metrics; use -o json for the run itself"))
 			}
@@ -57,6 +65,15 @@ scope, name and device, such as job/cpu_used, or by name alone.`,
 				}
 				return show(cmd, output, d, cli.Run)
 			}
+			if follow && output != formatTable {
+				return followMetrics(cmd, api, id, output, series)
+			}
+			if follow {
+				err := untilSampled(cmd.Context(), api, id, func(apiclient.ProfileMetrics) error { return nil }, series)
+				if err != nil {
+					return err
+				}
+			}
 			m, err := readMetrics(cmd.Context(), api, id, series)
 			switch {
 			case err != nil:
@@ -69,9 +86,49 @@ scope, name and device, such as job/cpu_used, or by name alone.`,
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().BoolVar(&metrics, "metrics", false, "show what was sampled during the run")
+	cmd.Flags().BoolVar(&follow, "follow", false, "go on until the run has ended (with --metrics)")
 	cmd.Flags().StringSliceVar(&series, "series", nil, "only this series (repeatable)")
 	outputFlag(cmd, &output, formatTable, formatJSON, formatCSV)
 	return cmd
+}
+
+// followMetrics writes samples as they arrive.
+func followMetrics(cmd *cobra.Command, api *apiclient.Client, id bench.RunID, output string, series []string) error {
+	out := visible(cmd.OutOrStdout())
+	if output == formatJSON {
+		lines := json.NewEncoder(out)
+		return untilSampled(cmd.Context(), api, id, func(p apiclient.ProfileMetrics) error {
+			if len(p.Batches)+len(p.Summaries) == 0 {
+				return nil
+			}
+			return lines.Encode(p)
+		}, series)
+	}
+	if err := cli.WriteMetricsCSV(out, cli.RunMetrics{}); err != nil { // its heading
+		return err
+	}
+	return untilSampled(cmd.Context(), api, id, func(p apiclient.ProfileMetrics) error { return cli.AppendMetricsCSV(out, p.Batches) }, series)
+}
+
+// followAttempts bounds the streams in a row that break off without a sample: with their pauses, those of a minute.
+const followAttempts = 10
+
+// untilSampled takes a run's samples until it is over. Where the stream breaks off, it goes on with what was not taken yet.
+func untilSampled(ctx context.Context, api *apiclient.Client, id bench.RunID, each func(apiclient.ProfileMetrics) error, series []string) error {
+	for next, over := 0, false; !over; {
+		err := apiclient.Retry(ctx, apiclient.RetryPolicy{Attempts: followAttempts}, func(ctx context.Context) (err error) {
+			before := next
+			next, err = api.FollowProfile(ctx, id, next, each, series...)
+			if over = err == nil; apiclient.IsTransient(err) && next > before {
+				return nil // attempts are counted anew
+			}
+			return err
+		})
+		if err != nil {
+			return reached(err)
+		}
+	}
+	return nil
 }
 
 // readMetrics reads everything that was sampled during a run so far.

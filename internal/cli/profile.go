@@ -200,14 +200,20 @@ func blocks(values []float64, times []time.Time, width int) string {
 	return b.String()
 }
 
-// WriteMetricsCSV writes one line for each value.
+// WriteMetricsCSV writes a heading and one line for each value.
 func WriteMetricsCSV(w io.Writer, m RunMetrics) error {
+	if err := write(w, "attempt,host,scope,name,device,unit,batch_index,time,value\n"); err != nil {
+		return err
+	}
+	return AppendMetricsCSV(w, m.Batches)
+}
+
+// AppendMetricsCSV writes one line for each value, below what was written before.
+func AppendMetricsCSV(w io.Writer, batches []profiler.Batch) error {
 	out := csv.NewWriter(w)
-	// A failed write shows up in Error.
-	_ = out.Write([]string{"attempt", "host", "scope", "name", "device", "unit", "batch_index", "time", "value"})
-	for _, b := range m.Batches {
+	for _, b := range batches {
 		for i, v := range b.Values {
-			_ = out.Write([]string{
+			_ = out.Write([]string{ // a failed write shows up in Error
 				b.Attempt, b.Host, string(b.Scope), b.Name, b.Device, string(b.Unit), strconv.Itoa(b.Batches[i]),
 				b.Times[i].UTC().Format(time.RFC3339Nano), strconv.FormatFloat(v, 'g', -1, 64),
 			})
