@@ -161,6 +161,7 @@ func (c *checker) passEnv(names words) {
 
 func (c *checker) variables(vars named[values]) {
 	builtin := (&parts{suite: c.suite, procedure: &procedure{}, benchmark: &benchmark{}}).in(Paths{}, false).builtin
+	builtin[measuredVariable], builtin[fileVariable] = "", ""
 	for _, v := range vars {
 		if !validVariable(v.name) {
 			c.add(v.at, "variable %q: use lower-case letters, digits, '_' and '-', beginning with a letter", v.name)
@@ -228,6 +229,7 @@ func (c *checker) definition(d definition, kind bench.JobKind, scenarios []strin
 	c.steps(d.Prepare, stepsPrepare)
 	c.steps(d.Before, stepsBefore)
 	c.measurement(d.Measure)
+	c.profilers(d.Profilers)
 	for _, dir := range d.Hardlink {
 		if !filepath.IsLocal(filepath.FromSlash(dir.value)) {
 			c.add(dir.at, "hardlink %q: name a directory below ${prepared}, relative to it", dir.value)
@@ -432,6 +434,11 @@ func (c *checker) resolve(b *benchmark, tc bench.TestCase, paths Paths) {
 				p, err := c.suite.parts(tc, true)
 				if err == nil {
 					_, err = p.recipe(paths)
+				}
+				for _, own := range slices.Concat(b.Profilers, p.procedureProfilers()) {
+					if err == nil {
+						_, err = p.profiling(own.name, own.value, paths)
+					}
 				}
 				c.fault(b, err)
 				break

@@ -47,7 +47,7 @@ func generateSchema() ([]byte, error) {
 	schema.Title = "Benchloom suite"
 	schema.Description = "How benchmarks are prepared and measured: the file " + FileName + " of a suite."
 	// Types that occur only in mappings are referenced but not found.
-	for _, t := range []any{parameter{}, scenario{}, namedSelection{}} {
+	for _, t := range []any{parameter{}, scenario{}, namedSelection{}, profiler{}} {
 		for name, definition := range reflector.Reflect(t).Definitions {
 			schema.Definitions[name] = definition
 		}
