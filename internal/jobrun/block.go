@@ -105,6 +105,9 @@ func (r *runner) runVariant(ctx context.Context, testCases []bench.TestCase) err
 		r.timed(Preparing, began)
 	}
 	r.phase(Measuring)
+	if r.job.Profile != nil {
+		return r.profile(ctx, cases[0])
+	}
 	err := r.measure(ctx, cases)
 	if err != nil && ctx.Err() != nil && r.job.KeepPairs {
 		return errors.Join(err, r.deliverPairs(ctx, cases))

@@ -3,6 +3,7 @@ package jobrun
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -53,6 +54,27 @@ type Job struct {
 	KeepPairs bool
 	// Command belongs to the kind command.
 	Command *Command
+	// Profile belongs to the kind profile, which has one test case and one subject.
+	Profile *Profile
+}
+
+// Profile runs a test case once under a profiler.
+type Profile struct {
+	Profiler string
+	// Suite applies the profiler; *suite.Suite implements it.
+	Suite interface {
+		Profiling(tc bench.TestCase, profiler string, paths suite.Paths) (suite.Profiling, error)
+	}
+	// Limit bounds the files that the profiler writes together, in bytes.
+	Limit int64
+	// Keep takes the profile while its files exist. A *[Failure] is that of the test case, any other error ends the job.
+	Keep func(context.Context, ProfileFiles) error
+}
+
+// ProfileFiles holds open files, rewound, of one format.
+type ProfileFiles struct {
+	Format string
+	Files  []*os.File
 }
 
 // Command is an ad-hoc job's one command line. It runs in an empty directory.
@@ -77,6 +99,10 @@ func (j Job) Check() error {
 	case bench.KindCompileTime, bench.KindRuntime:
 		if j.Suite == nil || j.Command != nil || len(j.Subjects) == 0 || len(j.Subjects) > MaxSubjects {
 			return fmt.Errorf("%w: job of kind %s: it needs a suite, 1 to %d artifacts and no command line", bench.ErrInvalid, j.Kind, MaxSubjects)
+		}
+	case bench.KindProfile:
+		if j.Suite == nil || j.Command != nil || len(j.Subjects) != 1 || len(j.TestCases) != 1 || j.Profile == nil || j.Profile.Suite == nil || j.Profile.Keep == nil || j.Profile.Limit <= 0 {
+			return fmt.Errorf("%w: job of kind profile: it needs a suite, a profiler, one artifact and one test case", bench.ErrInvalid)
 		}
 	default:
 		return fmt.Errorf("%w: job kind %q", bench.ErrInvalid, j.Kind)
