@@ -199,7 +199,7 @@ func (s *resultHandlers) baseline(ctx context.Context, project, tag string) (str
 	if err != nil {
 		return "", err
 	}
-	baseline := cmp.Or(r.Baseline, r.Versus, r.Parent)
+	baseline := cmp.Or(r.Baseline, r.InTurns(), r.Parent)
 	if baseline == "" && r.Type == bench.Release {
 		tags, err := s.record.MeasuredTags(ctx, project, bench.Release)
 		if err != nil {

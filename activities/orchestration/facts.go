@@ -63,8 +63,10 @@ func (a *Activities) seriesSeenFrom(ctx context.Context, r bench.Request, stage 
 	switch {
 	case stage == bench.StageVerify:
 		return r.Tag, nil
-	case r.Versus != "":
+	case r.InTurns() != "":
 		return r.Versus, nil
+	case r.Profiler != "":
+		return r.Tag, nil
 	case r.Type.HasParent():
 		return r.Parent, nil
 	}

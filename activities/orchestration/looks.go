@@ -242,7 +242,7 @@ func (a *Activities) evidence(ctx context.Context, r bench.Request, c store.Comp
 // young returns the open rows whose series have too few sessions of history, the request's
 // own left out. What a person asks for has none to rest on, and is judged by its pairs.
 func (a *Activities) young(ctx context.Context, r bench.Request, c store.Comparison) (map[rowKey]bool, error) {
-	if r.Versus != "" {
+	if r.InTurns() != "" {
 		return nil, nil
 	}
 	where := make(map[rowKey]bench.Surrounding)

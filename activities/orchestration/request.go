@@ -39,7 +39,7 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 		Type: r.Type, Tag: r.Tag, User: r.Submitter, PR: r.PR, Targets: targets,
 		Status:   r.Status,
 		Admitted: r.AdmittedAt != nil, JobsDone: r.JobsDoneAt != nil,
-		WaitsFor: r.WaitsFor, Versus: r.Versus,
+		WaitsFor: r.WaitsFor, Versus: r.InTurns(),
 	}
 	if facts.Stages, err = a.stages(ctx, r, project, config); err != nil {
 		return facts, err
@@ -301,7 +301,7 @@ func (a *Activities) Complete(ctx context.Context, in protocol.CompleteInput) (p
 	}
 	a.Points.Reach(ctx, failpoint.Completing)
 	var summary json.RawMessage
-	if (r.Type.Tracked() || r.Versus != "") && in.Failed == "" {
+	if (r.Type.Tracked() || r.InTurns() != "") && in.Failed == "" {
 		result.Baseline, summary, err = a.compare(ctx, r)
 		if err != nil {
 			return protocol.CompleteResult{}, err

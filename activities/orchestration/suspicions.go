@@ -23,7 +23,7 @@ const historyLength = 80
 // there is nothing to compare.
 func (a *Activities) beginComparison(ctx context.Context, r bench.Request) (begun bool, err error) {
 	c := store.Comparison{Request: r.ID, Tag: r.Tag, RuleVersion: verdict.RuleVersion}
-	if r.Versus != "" {
+	if r.InTurns() != "" {
 		err = a.inTurns(ctx, r, &c)
 	} else {
 		err = a.suspect(ctx, r, &c)
@@ -91,7 +91,7 @@ func (a *Activities) inTurns(ctx context.Context, r bench.Request, c *store.Comp
 	if err != nil {
 		return found(err, "loading the suite")
 	}
-	c.Mode, c.Baseline, c.Look, c.Pairs = bench.VerifyAll, r.Versus, 1, r.Selection.Iterations
+	c.Mode, c.Baseline, c.Look, c.Pairs = bench.VerifyAll, r.InTurns(), 1, r.Selection.Iterations
 	for _, row := range rows {
 		exact := loaded.Exact(row.Metric)
 		c.Rows = append(c.Rows, store.ComparisonRow{
@@ -146,7 +146,7 @@ func (a *Activities) chooseFamily(ctx context.Context, r bench.Request, c *store
 		case chosen[row.TestCase]:
 			c.Rows[i].Measured = true
 			c.FamilySize++
-		case !row.Suspected && r.Versus == "":
+		case !row.Suspected && r.InTurns() == "":
 			c.Rows[i] = withVerdict(row, notSuspected(row))
 		default:
 			c.Rows[i] = withVerdict(row, verdict.Verdict{P: 1, Reason: reason, Needs: largerBudget})

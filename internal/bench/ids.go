@@ -99,6 +99,8 @@ type JobIdentity struct {
 	Pool string `json:"pool,omitempty"`
 	// Line is set for a job of a batch, since two equal lines are two jobs.
 	Line int `json:"line,omitempty"`
+	// Profiler is set for a profile job.
+	Profiler string `json:"profiler,omitempty"`
 	// Generation is raised by a rerun that must measure again.
 	Generation int `json:"generation"`
 }

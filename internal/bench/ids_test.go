@@ -77,6 +77,7 @@ func TestEveryFieldChangesTheKey(t *testing.T) {
 		"SizeClass":  func(id *bench.JobIdentity) { id.SizeClass = 8 },
 		"Pool":       func(id *bench.JobIdentity) { id.Pool = "two" },
 		"Line":       func(id *bench.JobIdentity) { id.Line = 7 },
+		"Profiler":   func(id *bench.JobIdentity) { id.Profiler = "perf" },
 		"Generation": func(id *bench.JobIdentity) { id.Generation = 2 },
 	}
 	caseChanges := map[string]func(*bench.TestCase){

@@ -51,7 +51,7 @@ type Command struct {
 }
 
 // Job is the definition of one work item, with its state. Its constructors
-// [NewSuiteJob], [NewBuildJob] and [NewCommandJob] refuse fields that their kind of
+// [NewSuiteJob], [NewBuildJob], [NewCommandJob] and [NewProfileJob] refuse fields that their kind of
 // job cannot have. A key, a location and a turn are added before it is recorded.
 type Job struct {
 	// ID ascends in the order in which jobs are recorded; 0: not recorded yet.
@@ -84,6 +84,8 @@ type Work struct {
 	Iterations int
 	Command    *Command   // of a command job
 	Build      *BuildSpec // of a build job
+	// Profiler is the profiler of a profile job; empty for all others.
+	Profiler string
 	// Line is the number of the job within its batch, from 1; 0: no batch.
 	Line int
 	// Name is the submitter's name for a command; may be empty.

@@ -36,6 +36,15 @@ func NewCommandJob(project string, c Command, target Target, line int, name stri
 	}})
 }
 
+// NewProfileJob returns a job that runs a test case of an artifact once under a profiler.
+// It has no key, location or turn yet.
+func NewProfileJob(project, tag, suiteHash string, tc TestCase, profiler string) (Job, error) {
+	return newJob(Job{Project: project, Work: Work{
+		Kind: KindProfile, Target: tc.Target, Tag: tag, Backend: tc.Backend, Profile: tc.Profile,
+		SuiteHash: suiteHash, TestCases: []TestCase{tc}, Iterations: 1, Profiler: profiler,
+	}})
+}
+
 func newJob(j Job) (Job, error) {
 	j.Status = JobQueued
 	if err := j.checkWork(); err != nil {
@@ -92,11 +101,16 @@ func (j Job) checkWork() error {
 			return invalid("test case", tc.String(), "a job's test cases are of its target, "+string(j.Target))
 		}
 	}
+	if j.Profiler != "" && j.Kind != KindProfile {
+		return invalid("profiler", j.Profiler, "a job of kind "+string(j.Kind)+" runs without one")
+	}
 	switch j.Kind {
 	case KindCompileTime, KindRuntime:
 		return j.Work.checkSuite()
 	case KindBuild:
 		return j.Work.checkBuild()
+	case KindProfile:
+		return j.Work.checkProfile()
 	case KindCommand:
 		return j.Work.checkCommand()
 	}
@@ -118,6 +132,21 @@ func (w Work) checkSuite() error {
 		return invalid("test cases", "", "the job has none")
 	}
 	return nil
+}
+
+func (w Work) checkProfile() error {
+	switch {
+	case w.Profiler == "":
+		return invalid("profiler", "", "the job names none")
+	case len(w.TestCases) != 1 || w.Iterations != 1:
+		return invalid("test cases", fmt.Sprint(len(w.TestCases)), "a profile is of one iteration of one test case")
+	case w.Versus != "":
+		return invalid("versus", w.Versus, "each artifact is profiled by a job of its own")
+	}
+	if err := CheckParameter("profiler", w.Profiler); err != nil {
+		return err
+	}
+	return w.checkSuite()
 }
 
 func (w Work) checkBuild() error {

@@ -46,6 +46,15 @@ func NewMeasurement(project, tag string, date *time.Time, scope Scope, by Submis
 	})
 }
 
+// NewProfileRequest returns an ad-hoc request to run one test case of an artifact under a
+// profiler and, with scope.Versus, the same of another artifact.
+func NewProfileRequest(project, tag string, scope Scope, by Submission) (Request, error) {
+	if scope.Profiler == "" {
+		return Request{}, invalid("profiler", "", "name one, such as pprof-cpu or perf")
+	}
+	return NewMeasurement(project, tag, nil, scope, by)
+}
+
 // NewCommandRequest returns a request to run one command.
 func NewCommandRequest(project string, c Command, scope Scope, by Submission) (Request, error) {
 	return newRequest(Request{
@@ -149,6 +158,8 @@ func (r Request) checkMeasurement() error {
 		return invalid("selection.iterations", fmt.Sprint(r.Selection.Iterations), "use a positive number, or leave it out for the suite's")
 	case r.SizeClass < 0:
 		return invalid("size class", fmt.Sprint(int(r.SizeClass)), "use a positive number, or leave it out for the project's")
+	case r.Profiler != "":
+		return r.checkProfiler()
 	case r.Type == AdHoc && r.Versus != "" && r.Versus == r.Tag:
 		return invalid("versus", r.Versus, "an artifact cannot be measured in turns with itself")
 	case r.Type == AdHoc:
@@ -161,6 +172,22 @@ func (r Request) checkMeasurement() error {
 		return invalid("request type", string(r.Type), fmt.Sprintf("a %s request is measured where its project's constraints say; leave constraints out, or use type adhoc", r.Type))
 	}
 	return nil
+}
+
+// checkProfiler refuses a profiler where there is no single test case to run under it.
+func (r Request) checkProfiler() error {
+	s := r.Selection
+	switch {
+	case r.Type != AdHoc:
+		return invalid("profiler", r.Profiler, fmt.Sprintf("a %s request measures; use type adhoc to profile", r.Type))
+	case r.Versus != "" && r.Versus == r.Tag:
+		return invalid("versus", r.Versus, "an artifact cannot be compared with itself")
+	case len(s.Benchmarks) != 1 || len(s.Profiles) > 1 || len(s.Scenarios) > 1 || len(s.Backends) > 1 || len(s.Targets) > 1 || s.Set != "":
+		return invalid("selection", "", "a profile is of one test case: name its benchmark, and at most one profile, scenario, backend and target")
+	case s.Iterations > 1:
+		return invalid("selection.iterations", fmt.Sprint(s.Iterations), "one iteration is profiled; leave it out")
+	}
+	return CheckParameter("profiler", r.Profiler)
 }
 
 // checkCommands refuses fields that commands cannot have.
@@ -186,6 +213,8 @@ func (r Request) checkCommands() error {
 		return invalid("tag", r.Tag, what+" measures no artifact; leave tag out")
 	case r.Versus != "":
 		return invalid("versus", r.Versus, "versus is for ad-hoc measurements of an artifact; use type adhoc with a tag, or leave it out")
+	case r.Profiler != "":
+		return invalid("profiler", r.Profiler, "only test cases of a suite are profiled; leave profiler out")
 	case r.CommitDate != nil:
 		return invalid("commit date", r.CommitDate.String(), what+" is made from no commit; leave commit_date out")
 	case !r.Selection.ofOneTarget():

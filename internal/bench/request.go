@@ -88,8 +88,8 @@ func NewStanding(status RequestStatus, outcome Outcome, completedAt *time.Time) 
 
 // Request is a request to benchmark an artifact or to run commands. Its constructors
 // [NewRelease], [NewMasterCommit], [NewTryBuild], [NewMeasurement],
-// [NewCommandRequest] and [NewBatchRequest] refuse fields that their kind of request
-// cannot have.
+// [NewProfileRequest], [NewCommandRequest] and [NewBatchRequest] refuse fields that their
+// kind of request cannot have.
 type Request struct {
 	// ID is empty until the request is recorded.
 	ID      RequestID
@@ -149,6 +149,9 @@ type Scope struct {
 	SizeClass SizeClass
 	// Constraints limit where an ad-hoc request's jobs may run; nil: none.
 	Constraints *Constraints
+	// Profiler names the profiler under which an ad-hoc request runs one test case of its
+	// artifact, and of Versus if that is given, instead of measuring it; empty: none.
+	Profiler string
 	// Profiling says what is recorded beside its runs; nil: what the project says.
 	Profiling *Profiling
 }
@@ -184,6 +187,15 @@ type Findings struct {
 	Baseline string
 	// Summary is the comparison, as JSON; empty: there was none.
 	Summary json.RawMessage
+}
+
+// InTurns returns the tag that the request measures in turns with its own artifact and
+// compares with it; empty: none. A request for profiles measures nothing.
+func (r Request) InTurns() string {
+	if r.Profiler != "" {
+		return ""
+	}
+	return r.Versus
 }
 
 // OfCommands reports whether the request runs commands instead of measuring an

@@ -10,12 +10,14 @@ import (
 type JobKind string
 
 // Kinds of jobs. The first two measure benchmarks of a suite, a command job runs one
-// command line, and a build job builds an artifact from a revision.
+// command line, a build job builds an artifact from a revision, and a profile job runs
+// one test case under a profiler, which measures nothing.
 const (
 	KindCompileTime JobKind = "compiletime"
 	KindRuntime     JobKind = "runtime"
 	KindCommand     JobKind = "command"
 	KindBuild       JobKind = "build"
+	KindProfile     JobKind = "profile"
 )
 
 // ChildOfRequest reports whether a job of this kind is a child workflow of the request
@@ -27,13 +29,18 @@ const (
 // could not start each of them and wait for its end.
 func (k JobKind) ChildOfRequest() bool { return k != KindCommand }
 
+// OwnResults reports whether what a job of this kind yields belongs to the job alone: no
+// artifact has it, so that nothing compares or counts it. A profile explains a
+// measurement and never is one.
+func (k JobKind) OwnResults() bool { return k == KindCommand || k == KindProfile }
+
 // ParseJobKind parses a kind; case does not matter.
 func ParseJobKind(s string) (JobKind, error) {
 	switch k := JobKind(strings.ToLower(s)); k {
-	case KindCompileTime, KindRuntime, KindCommand, KindBuild:
+	case KindCompileTime, KindRuntime, KindCommand, KindBuild, KindProfile:
 		return k, nil
 	}
-	return "", invalid("job kind", s, "use compiletime, runtime, command or build")
+	return "", invalid("job kind", s, "use compiletime, runtime, command, build or profile")
 }
 
 // Category says how much a change in a benchmark matters.

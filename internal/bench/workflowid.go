@@ -56,8 +56,10 @@ type JobRef struct {
 	Versus  string // tag that it measures in turns with Tag; empty: none
 	Backend string
 	Profile string
-	Name    string // the submitter's name for a command
-	Program string // program that a command runs
+	// Profiler is the profiler of a profile job.
+	Profiler string
+	Name     string // the submitter's name for a command
+	Program  string // program that a command runs
 	// Benchmark is the benchmark of the first test case, TestCases the number of cases.
 	Benchmark string
 	TestCases int
@@ -67,7 +69,7 @@ type JobRef struct {
 func (j Job) Ref() JobRef {
 	r := JobRef{
 		Project: j.Project, Key: j.Key, Kind: j.Kind, Tag: j.Tag, Versus: j.Versus, Backend: j.Backend, Profile: j.Profile,
-		Name: j.Name, TestCases: len(j.TestCases),
+		Profiler: j.Profiler, Name: j.Name, TestCases: len(j.TestCases),
 	}
 	if j.Command != nil && len(j.Command.Argv) > 0 {
 		r.Program = j.Command.Argv[0]
@@ -80,7 +82,7 @@ func (j Job) Ref() JobRef {
 
 // WorkflowID returns job/<project>/<what>/<work>/<job key>. What is the tag, or a
 // command's name, else "command". Work is a command's program, "build", or the
-// benchmark with profile and backend; several test cases are given by their number.
+// benchmark with profile, backend and profiler; several test cases are given by their number.
 func (r JobRef) WorkflowID() string {
 	what, work := r.labels()
 	return "job/" + r.Project + "/" + what + "/" + work + "/" + string(r.Key)
@@ -100,7 +102,7 @@ func (r JobRef) labels() (what, work string) {
 	if r.TestCases != 1 {
 		work = fmt.Sprintf("%d-test-cases", r.TestCases)
 	}
-	for _, part := range []string{r.Profile, r.Backend} {
+	for _, part := range []string{r.Profile, r.Backend, r.Profiler} {
 		if part != "" {
 			work += "," + part
 		}

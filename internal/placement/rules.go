@@ -82,6 +82,14 @@ func constraintRules(w bench.Constraints) []rule {
 		})
 	}
 	for _, d := range w.Devices {
+		if program, ok := bench.DeviceProgram(d); ok {
+			rules = append(rules, rule{
+				name: "program " + program,
+				met:  func(c Collector) bool { return slices.Contains(c.Devices, d) },
+				lack: func(Collector) string { return "it does not have the program " + program },
+			})
+			continue
+		}
 		rules = append(rules, rule{
 			name: "device " + d,
 			met:  func(c Collector) bool { return slices.Contains(c.Devices, d) },

@@ -14,6 +14,17 @@ func (f Facts) Check() ([]string, error) {
 	if _, err := f.constraints(); err != nil {
 		return nil, err
 	}
+	if f.Request.Profiler != "" {
+		p, at, err := f.profiled()
+		if err != nil {
+			return nil, err
+		}
+		needs := f.requirements(p)
+		needs.Constraints = at.constraints
+		var found warnings
+		found.add(placement.Warning(f.Fleet, needs, at.Place))
+		return found, nil
+	}
 	parts, err := f.parts()
 	if err != nil {
 		return nil, err

@@ -32,6 +32,9 @@ func (f Facts) Own() ([]bench.PlannedJob, error) {
 		j, err := commands.Job(commands.Only())
 		return []bench.PlannedJob{j}, err
 	}
+	if f.Request.Profiler != "" {
+		return f.profiles()
+	}
 	parts, err := f.parts()
 	if err != nil {
 		return nil, err
@@ -64,7 +67,7 @@ func (f Facts) Own() ([]bench.PlannedJob, error) {
 // iterations returns the number of iterations of the request's own jobs. One that measures
 // in turns begins with the first look, unless a person has fixed the number.
 func (f Facts) iterations() int {
-	if f.Request.Versus != "" && f.Request.Selection.Iterations == 0 {
+	if f.Request.InTurns() != "" && f.Request.Selection.Iterations == 0 {
 		return FirstLook
 	}
 	return f.Suite.Iterations(f.Request.Selection)
@@ -196,7 +199,7 @@ func (f Facts) bySize(p part) []part {
 	}
 	if undecided := classes[0]; undecided != nil {
 		shape := bench.SuiteShape(p.Kind, p.Target, undecided.TestCases, f.iterations())
-		if f.Request.Versus != "" {
+		if f.Request.InTurns() != "" {
 			shape = shape.InTurns()
 		}
 		undecided.shape = shape.Shape()

@@ -93,6 +93,9 @@ func testCaseIDs(ctx context.Context, tx pgx.Tx, jobID int64) (map[bench.TestCas
 }
 
 func (b block) check(results []bench.TestCaseResult, errs []bench.RunError) error {
+	if b.job.Kind == bench.KindProfile && len(results) > 0 {
+		return fmt.Errorf("%w: job %s profiles, so it has no results; upload its profile", ErrConflict, b.job.Key)
+	}
 	for _, r := range results {
 		if _, ok := b.ids[r.TestCase]; !ok {
 			return fmt.Errorf("%w: %s is not a test case of job %s", ErrConflict, r.TestCase, b.job.Key)

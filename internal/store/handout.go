@@ -35,7 +35,7 @@ const activeWaiter = `
 func handOutColumns(request string) string {
 	return request + ` as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
 	j.queue, j.turn, j.weight, j.priority, j.size_class, j.dispatch::text as dispatch, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command, j.name,
-	coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases`
+	coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases, j.profiler`
 }
 
 type handOutRow struct {
@@ -47,6 +47,7 @@ type handOutRow struct {
 	Name      string
 	Benchmark string
 	TestCases int
+	Profiler  string
 }
 
 // liveCollectors counts the live collectors that take jobs from the task queue.
@@ -94,7 +95,7 @@ func (r handOutRow) described() bench.HandOut {
 	h.Summary = r.summary()
 	h.Ref = bench.JobRef{
 		Project: h.Project, Key: h.Job, Kind: h.Kind, Tag: h.Tag, Versus: r.Versus, Backend: r.Backend, Profile: r.Profile,
-		Name: r.Name, Benchmark: r.Benchmark, TestCases: r.TestCases,
+		Name: r.Name, Benchmark: r.Benchmark, TestCases: r.TestCases, Profiler: r.Profiler,
 	}
 	if r.Command != nil && len(r.Command.Argv) > 0 {
 		h.Ref.Program = r.Command.Argv[0]
@@ -104,7 +105,7 @@ func (r handOutRow) described() bench.HandOut {
 
 // jobRefColumns selects the columns of a [bench.JobRef] from job j.
 const jobRefColumns = `j.project, j.key, j.kind, coalesce(j.tag, '') as tag, coalesce(j.versus, '') as versus, j.backend, j.profile, j.name,
-	coalesce(j.command->'argv'->>0, '') as program, coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases`
+	coalesce(j.command->'argv'->>0, '') as program, coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases, j.profiler`
 
 // requestRefColumns selects the columns of a [bench.RequestRef] from the request with
 // this alias.
@@ -134,7 +135,7 @@ func (r handOutRow) summary() string {
 	if r.Versus != "" {
 		parts[0] += " in turns with " + r.Versus
 	}
-	for _, p := range []string{r.Profile, r.Backend} {
+	for _, p := range []string{r.Profile, r.Backend, r.Profiler} {
 		if p != "" {
 			parts = append(parts, p)
 		}

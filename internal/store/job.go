@@ -11,7 +11,7 @@ import (
 )
 
 const jobColumns = `j.id, j.project, j.key, coalesce(j.tag, '') as tag, coalesce(j.versus, '') as versus, j.kind, j.target, j.backend, j.profile,
-	coalesce(j.suite_hash, '') as suite_hash, j.test_cases, j.iterations, j.command, j.build, j.size_class, j.pool, j.task_queue,
+	coalesce(j.suite_hash, '') as suite_hash, j.test_cases, j.iterations, j.command, j.build, j.profiler, j.size_class, j.pool, j.task_queue,
 	j.generation, j.queue, j.weight, j.priority, j.status, j.message, j.request_created, j.created_at, j.handed_out_at,
 	coalesce(j.handed_out_to, '') as handed_out_to, j.started_at, j.completed_at,
 	coalesce(j.moved_from, '') as moved_from, j.moved_at, j.submitter, j.branch, j.constraints, j.shape, j.selected_at, j.selected_why, j.probe,

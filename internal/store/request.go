@@ -28,7 +28,7 @@ type RequestFilter struct {
 
 const requestColumns = `r.id, r.project, r.type, coalesce(r.tag, '') as tag, coalesce(r.parent, '') as parent,
 	coalesce(r.waits_for, '') as waits_for, r.parent_note, coalesce(r.pr, 0) as pr, r.commit_date, r.status, coalesce(r.outcome, '') as outcome, r.completed_at, r.submitter,
-	r.selection, r.selection -> 'profiling' as profiling, coalesce(r.versus, '') as versus, r.size_class, r.queue, r.branch, r.constraints, r.deferred, r.command, r.batch, r.digest, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
+	r.selection, r.selection -> 'profiling' as profiling, coalesce(r.selection ->> 'profiler', '') as profiler, coalesce(r.versus, '') as versus, r.size_class, r.queue, r.branch, r.constraints, r.deferred, r.command, r.batch, r.digest, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
 	r.workflow_started_at, r.reopened_at, r.admitted_at, r.expanded_at, r.jobs_done_at, coalesce(r.baseline, '') as baseline,
 	r.summary, r.message`
 
@@ -36,6 +36,7 @@ const requestColumns = `r.id, r.project, r.type, coalesce(r.tag, '') as tag, coa
 type selected struct {
 	bench.Selection
 	Profiling *bench.Profiling `json:"profiling,omitempty"`
+	Profiler  string           `json:"profiler,omitempty"`
 }
 
 // maxListed bounds each list of requests.
@@ -71,7 +72,7 @@ func createRequest(ctx context.Context, tx pgx.Tx, r bench.Request) (bench.Reque
 		pgx.NamedArgs{
 			"id": r.ID, "project": r.Project, "type": r.Type, "tag": r.Tag, "parent": r.Parent,
 			"waits_for": r.WaitsFor, "parent_note": cleanText(r.ParentNote), "pr": r.PR,
-			"commit_date": r.CommitDate, "status": r.Status, "submitter": r.Submitter, "selection": selected{r.Selection, r.Profiling},
+			"commit_date": r.CommitDate, "status": r.Status, "submitter": r.Submitter, "selection": selected{r.Selection, r.Profiling, r.Profiler},
 			"versus": r.Versus, "size_class": r.SizeClass, "queue": r.Queue, "branch": r.Branch, "constraints": r.Constraints,
 			"deferred": r.Deferred, "command": r.Command, "batch": r.Batch, "digest": r.Digest, "idempotency_key": r.IdempotencyKey, "message": cleanText(r.Message),
 		})
@@ -134,6 +135,8 @@ func difference(stored, asked bench.Request) string {
 		return "type"
 	case stored.Tag != asked.Tag:
 		return "tag"
+	case stored.Profiler != asked.Profiler:
+		return "profiler"
 	case stored.Versus != asked.Versus:
 		return "artifact to be measured in turns with"
 	case stored.SizeClass != asked.SizeClass:
@@ -259,7 +262,7 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 			select j.id, j.generation, rj.superseded, rj.dropped
 			from request_job rj join job_queue j on j.id = rj.job_id
 			where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3)
-				and not (rj.superseded and j.kind = 'command') -- the next one has results of its own
+				and not (rj.superseded and j.kind in ('command', 'profile')) -- the next one has results of its own
 		), newest as (
 			-- a test case that is measured again counts once, as its newest job has it
 			select distinct on (t.artifact_id, t.test_case_id) t.done

@@ -187,7 +187,7 @@ func removeJobs(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs) (n int, byte
 	if bytes, err = value[int64](ctx, tx, `select coalesce(sum(`+jobBytes+`), 0)::bigint from job_queue j where j.id = any($1)`, jobs); err != nil {
 		return 0, 0, err
 	}
-	own, err := column[int64](ctx, tx, `select j.artifact_id from job_queue j where j.id = any($1) and j.kind = 'command'`, jobs)
+	own, err := column[int64](ctx, tx, `select j.artifact_id from job_queue j where j.id = any($1) and j.kind in ('command', 'profile')`, jobs)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -198,11 +198,11 @@ func removeJobs(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs) (n int, byte
 		// Their workflow IDs stay used: later jobs of the artifact begin with this generation.
 		{`update artifact a set first_generation = greatest(a.first_generation, (
 			select max(j.generation) + 1 from job_queue j where j.id = any($1) and a.id in (j.artifact_id, j.versus_artifact_id)))
-			where a.id in (select unnest(array[j.artifact_id, j.versus_artifact_id]) from job_queue j where j.id = any($1) and j.kind <> 'command')`, jobs},
+			where a.id in (select unnest(array[j.artifact_id, j.versus_artifact_id]) from job_queue j where j.id = any($1) and j.kind not in ('command', 'profile'))`, jobs},
 		{`delete from test_result where run_id in (select id from job_run where job_id = any($1))`, jobs},
 		{`delete from job_run where job_id = any($1)`, jobs},
 		{`delete from job_queue where id = any($1)`, jobs},
-		{`delete from artifact where id = any($1)`, own}, // a command's artifact is its own
+		{`delete from artifact where id = any($1)`, own}, // what they yield belongs to no other
 	} {
 		if _, err := tx.Exec(ctx, step.sql, step.of); err != nil {
 			return 0, 0, err

@@ -224,6 +224,7 @@ func missing(ctx context.Context, tx pgx.Tx, run bench.Run) ([]bench.TestCase, e
 			select from test_result r where r.artifact_id = jt.artifact_id and r.test_case_id = tc.id and r.size_class = n.size_class
 				and r.hardware_id = n.hardware_id and r.co_located = n.co_located and r.generation = j.generation
 				and r.invalid_at is null)
+			and not exists (select from code_profile p where p.job_id = j.id)
 		group by tc.id, jt.place
 		order by jt.place`, run.ID)
 }
