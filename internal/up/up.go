@@ -293,12 +293,20 @@ func (s *stack) add(p devstack.Process, database bool) {
 	}
 	p.Env = append(withoutService(s.Environ, s.temporal != nil),
 		"TEMPORAL_ADDRESS="+s.addresses.Temporal, "TEMPORAL_NAMESPACE="+s.Namespace,
-		// Small heaps leave more memory to benchmarks.
-		"GOMEMLIMIT=64MiB")
+		"GOMEMLIMIT="+memoryLimit(p.Group))
 	if database {
 		p.Env = append(p.Env, "DATABASE_URL="+s.addresses.Database)
 	}
 	s.processes = append(s.processes, p)
+}
+
+// memoryLimit returns the limit of the Go runtime of a group of processes. Small heaps leave more memory to benchmarks; that
+// of the API has room for two pages of large projects beside what it keeps, or it would collect garbage most of the time.
+func memoryLimit(group int) string {
+	if group == groupAPI {
+		return "108MiB"
+	}
+	return "64MiB"
 }
 
 // withoutService removes the variables that add sets for each process, and those that
