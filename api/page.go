@@ -39,7 +39,9 @@ func (s *base) servePages() error {
 type ownClient struct{ *apiclient.Client }
 
 func (c ownClient) History(ctx context.Context, project string, q apiclient.HistoryQuery) (apiclient.History, error) {
-	ctx = context.WithValue(ctx, drawingsKey{}, q.Drawings)
+	lent := &lentDrawings{q.Drawings}
+	defer func() { lent.Drawings = nil }()
+	ctx = context.WithValue(ctx, drawingsKey{}, lent)
 	return take(ctx, func(ctx context.Context) (apiclient.History, error) { return c.Client.History(ctx, project, q) })
 }
 
@@ -49,10 +51,14 @@ func (c ownClient) Compare(ctx context.Context, q apiclient.CompareQuery) (apicl
 
 type drawingsKey struct{}
 
+// lentDrawings are what a page has drawings of, until its call is answered. A connection to the database keeps the context of
+// its last statement, and all that hangs on it: nothing large may.
+type lentDrawings struct{ apiclient.Drawings }
+
 // drawings returns what tells which charts the caller has drawings of; nil: it has none.
 func drawings(ctx context.Context) func(digest string) bool {
-	if kept, there := ctx.Value(drawingsKey{}).(apiclient.Drawings); there {
-		return kept.Has
+	if lent, there := ctx.Value(drawingsKey{}).(*lentDrawings); there && lent.Drawings != nil {
+		return lent.Has
 	}
 	return nil
 }
@@ -67,7 +73,7 @@ func take[T any](ctx context.Context, call func(ctx context.Context) (T, error))
 	var t taker[T]
 	answered, err := call(context.WithValue(ctx, takerKey{}, &t))
 	if t.taken != nil {
-		answered = *t.taken
+		answered, t.taken = *t.taken, nil // the context may live on
 	}
 	return answered, err
 }

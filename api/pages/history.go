@@ -323,7 +323,7 @@ func (h *historyView) draw(c apiclient.HistoryChart) (chart.Chart, []historyLine
 	}
 	change := h.Changes() || slices.ContainsFunc(c.Lines, func(l apiclient.HistoryLine) bool { return l.Relative })
 	out.Log = h.choice(scaleParameter) == logScale && !change
-	var lines []historyLine
+	lines := make([]historyLine, 0, len(c.Lines)) // they are kept
 	var said []string
 	marked := make(map[int]string)
 	for i, l := range c.Lines {
