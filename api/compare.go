@@ -114,30 +114,39 @@ const (
 	maxComparing = maxComparedSeries*bytesPerSeries + DefaultMaxCompared*bytesPerValue
 )
 
-// reserve waits until there is memory for a comparison, and refuses one that is too large.
-func (s *resultHandlers) reserve(ctx context.Context, in *compare) (release func(), err error) {
+// reserve waits until there is memory for a comparison, and refuses one that is too large. inTurns is set if anything was
+// measured in turns.
+func (s *resultHandlers) reserve(ctx context.Context, in *compare) (release func(), inTurns bool, err error) {
 	size, err := s.record.SizeInTurns(ctx, in.Project, in.A, in.B)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	inTurns = size != store.ResultSize{}
 	for _, tag := range []string{in.A, in.B} {
 		own, err := s.record.SizeOf(ctx, in.Project, tag)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		size.Values, size.Series = size.Values+own.Values, size.Series+own.Series
 	}
 	if size.Values > s.MaxCompared || size.Series > maxComparedSeries {
-		return nil, problemf(http.StatusUnprocessableEntity, "too-large-to-compare", "%s and %s have %d values in %d series, and one comparison takes at most %d in %d; export both with 'benchloom results export', and compare them with benchstat",
+		return nil, false, problemf(http.StatusUnprocessableEntity, "too-large-to-compare", "%s and %s have %d values in %d series, and one comparison takes at most %d in %d; export both with 'benchloom results export', and compare them with benchstat",
 			in.A, in.B, size.Values, size.Series, s.MaxCompared, maxComparedSeries)
 	}
 	bytes := min(maxComparing, size.Values*bytesPerValue+size.Series*bytesPerSeries)
 	bounded, stop := context.WithTimeout(ctx, slotWait)
 	defer stop()
 	if err := s.memory.Acquire(bounded, bytes); err != nil {
-		return nil, busy()
+		return nil, false, busy()
 	}
-	return func() { s.memory.Release(bytes) }, nil
+	return func() { s.memory.Release(bytes) }, inTurns, nil
+}
+
+// withoutTurns is a record of two artifacts of which nothing was measured in turns, which need not be asked again.
+type withoutTurns struct{ ResultRecord }
+
+func (withoutTurns) SessionsInTurns(context.Context, string, string, string) ([]results.Session, error) {
+	return nil, nil
 }
 
 type written struct {
@@ -152,12 +161,16 @@ func (s *resultHandlers) compare(ctx context.Context, in *compare) (*written, er
 	if err := s.pair(ctx, in.Project, &in.A, &in.B); err != nil {
 		return nil, err
 	}
-	release, err := s.reserve(ctx, in)
+	release, inTurns, err := s.reserve(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	all, err := results.Compare(ctx, s.record, s.suites, results.Pair{Project: in.Project, A: in.A, B: in.B})
+	record := s.record
+	if !inTurns {
+		record = withoutTurns{record}
+	}
+	all, err := results.Compare(ctx, record, s.suites, results.Pair{Project: in.Project, A: in.A, B: in.B})
 	if err != nil {
 		return nil, fmt.Errorf("comparing %s with %s: %w", in.B, in.A, err)
 	}
