@@ -31,6 +31,8 @@ type view struct {
 	// Live is the subject of its live updates; empty: there are none. Revision is what the
 	// page shows of it, and must be read before everything else.
 	Live, Revision string
+	// Ended is set for a page that has had live updates, and of which nothing changes any more.
+	Ended bool
 	// APIPath is the address of the API that answers what the page shows, Command the
 	// command line that prints it; both may be empty.
 	APIPath, Command string

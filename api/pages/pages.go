@@ -44,6 +44,7 @@ type Pages struct {
 	templates map[string]*template.Template
 	live      *live
 	charts    keptCharts
+	samples   keptSamples
 }
 
 // New returns the pages.
@@ -55,7 +56,7 @@ func New(c Config) (*Pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the pages: %w", err)
 	}
-	return &Pages{Config: c, assets: kept.assets, templates: kept.templates, live: newLive(), charts: newKeptCharts(maxKeptCharts)}, nil
+	return &Pages{Config: c, assets: kept.assets, templates: kept.templates, live: newLive(), charts: newKeptCharts(maxKeptCharts), samples: newKeptSamples(maxKeptSamples)}, nil
 }
 
 // built holds the parts of pages.

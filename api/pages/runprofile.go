@@ -147,7 +147,7 @@ type sampledSeries struct {
 }
 
 // profile shows what was sampled during a run. What cannot be read leaves the rest of the page as it is.
-func profile(v *visit, r apiclient.RunDetail, q profileQuery) (profileView, error) {
+func (p *Pages) profile(v *visit, r apiclient.RunDetail, q profileQuery) (profileView, error) {
 	out := profileView{
 		profileQuery: q, Scopes: profileScopes,
 		JSON: "/api/v1/runs/" + segments(r.ID) + "/profile/metrics", Command: "benchloom run show " + string(r.ID) + " --metrics -o csv",
@@ -173,7 +173,7 @@ func profile(v *visit, r apiclient.RunDetail, q profileQuery) (profileView, erro
 	}
 	plots, left := out.plots()
 	out.Left = left
-	read, cut, err := readSamples(v, r.ID, out.Shown, plots)
+	read, cut, err := p.readSamples(v, r.ID, out.Shown, q, found.Over, plots)
 	if err != nil {
 		return out.unread(v, r.ID, err)
 	}
@@ -207,8 +207,8 @@ func (p *profileView) whyNone(v *visit, r apiclient.RunDetail) error {
 	return nil
 }
 
-// readSamples reads the series of an attempt that are drawn, and its timings.
-func readSamples(v *visit, id bench.RunID, of apiclient.ProfileAttempt, plots []plot) (s samples, cut bool, err error) {
+// readSamples reads the series of an attempt that are drawn, and its timings. Nothing more arrives if the run is over.
+func (p *Pages) readSamples(v *visit, id bench.RunID, of apiclient.ProfileAttempt, q profileQuery, over bool, plots []plot) (s samples, cut bool, err error) {
 	s = samples{series: make(map[profiler.Series]*sampledSeries), measured: make(map[int]chart.Stretch)}
 	names := []string{string(profiler.ScopeTiming) + "/" + phaseMeasuring}
 	for _, series := range of.Series {
@@ -216,34 +216,26 @@ func readSamples(v *visit, id bench.RunID, of apiclient.ProfileAttempt, plots []
 			names = append(names, series.String())
 		}
 	}
-	for _, p := range plots {
-		for _, series := range p.series {
+	for _, one := range plots {
+		for _, series := range one.series {
 			names = append(names, series.String())
 		}
 	}
+	key := samplesKey{id, of.Attempt, q.Scope, q.Metric}
+	part, cut, err := p.samples.of(key, names).read(v, id, of, names)
+	if err != nil {
+		return s, false, err
+	}
+	if over || cut {
+		p.samples.drop(key)
+	} else {
+		p.samples.keep(key, part)
+	}
+	s.summary = part.summary
 	byName := make(map[profiler.Series][]profiler.Batch)
-	for from, count := 0, 0; ; {
-		page, err := v.api.ProfileMetrics(v.Context(), id, from, names...)
-		if err != nil {
-			return s, false, err
-		}
-		for _, b := range page.Batches {
-			count += len(b.Values)
-			if b.Attempt == of.Attempt {
-				byName[b.Series] = append(byName[b.Series], b)
-			}
-		}
-		for _, summary := range page.Summaries {
-			if summary.Attempt == of.Attempt {
-				s.summary = &summary.Summary
-			}
-		}
-		if !page.More {
-			break
-		}
-		if from = page.Next; count >= maxSampled {
-			cut = true
-			break
+	for _, b := range part.batches {
+		if slices.Contains(names, b.String()) { // others were asked for before
+			byName[b.Series] = append(byName[b.Series], b)
 		}
 	}
 	s.origin = origin(byName)

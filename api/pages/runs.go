@@ -75,8 +75,11 @@ func (p *Pages) run(v *visit) (*view, error) {
 		return nil, err
 	}
 	shown.Values, shown.Next = results.Results, results.Next
-	if shown.Profile, err = profile(v, r, asked); err != nil {
+	if shown.Profile, err = p.profile(v, r, asked); err != nil {
 		return nil, err
+	}
+	if r.Outcome != bench.RunRunning && shown.Profile.Over && !shown.Profile.Unread && !r.Status.Open() {
+		out.Live, out.Revision, out.Ended = "", "", true
 	}
 	out.Title = "Run " + strconv.Itoa(r.Number) + " of job " + string(r.Job)
 	out.Crumbs = []link{projectLink(r.Project), {"/jobs/" + segments(r.Job), "Job " + string(r.Job)}}

@@ -2,7 +2,7 @@
 // page fetches itself and replaces what differs. Without this module it says the same.
 
 const main = document.querySelector('main[data-live]');
-let source, revision, retry, fetching = false, again = false, failures = 0, refusals = 0, heard = Date.now();
+let source, revision, retry, fetching = false, again = false, ended = false, failures = 0, refusals = 0, heard = Date.now();
 
 // backOff is how long to wait after failures in a row, in milliseconds: longer each time, and
 // not at the same time as all other pages.
@@ -85,16 +85,20 @@ async function refresh() {
     const answer = await fetch(location.href, { headers: { Accept: 'text/html' }, cache: 'no-store', signal: AbortSignal.timeout(30_000) });
     if (!answer.ok) throw new Error(answer.status);
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-    const fresh = page.querySelector('main[data-live]');
+    const fresh = page.querySelector('main[data-live], main[data-ended]');
     if (!fresh) throw new Error('signed out');
     document.title = page.title;
     children(main, fresh);
     document.getElementById('shown')?.replaceChildren(page.getElementById('shown')?.textContent ?? '');
-    revision = fresh.dataset.revision;
-    main.dataset.revision = revision;
     heard = Date.now();
     failures = 0;
     stale('');
+    if (fresh.dataset.live) {
+      revision = fresh.dataset.revision;
+      main.dataset.revision = revision;
+    } else {
+      end();
+    }
   } catch {
     // The change that was told may have been the last one: nothing else would ask again.
     retry = setTimeout(() => document.hidden || refresh(), backOff(failures++));
@@ -107,6 +111,15 @@ async function refresh() {
   }
 }
 
+// end lets go of a page of which nothing changes any more: that is no break, and nothing is asked again.
+function end() {
+  ended = true;
+  again = false;
+  delete main.dataset.live;
+  main.dataset.ended = '';
+  disconnect();
+}
+
 function stale(words) {
   const place = document.getElementById('stale');
   if (!place || place.textContent === words) return;
@@ -115,6 +128,7 @@ function stale(words) {
 }
 
 function connect() {
+  if (ended) return;
   const stream = source = new EventSource(`/live?subject=${encodeURIComponent(main.dataset.live)}&since=${encodeURIComponent(revision)}`);
   stream.addEventListener('open', () => refusals = 0);
   stream.addEventListener('revision', event => {
@@ -142,7 +156,7 @@ if (main) {
   addEventListener('pageshow', event => event.persisted && !document.hidden && (source ?? connect()));
   // Times grow old by themselves; where there is no stream, this is all that updates.
   setInterval(() => {
-    if (document.hidden) return;
+    if (document.hidden || ended) return;
     if (!source || Date.now() - heard > 30_000) refresh();
   }, 10_000);
 }
