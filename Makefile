@@ -28,6 +28,9 @@ bin/benchloom: go.mod go.sum $(GO_FILES)
 bin/temporal-dev: $(TEMPORAL_FILES)
 	scripts/cached $@ "$$(go version; cat $(TEMPORAL_FILES) | git hash-object --stdin)" scripts/build-temporal $@
 
+bin/versitygw: internal/blobs/testdata/versitygw/go.mod internal/blobs/testdata/versitygw/go.sum scripts/build-versitygw # an S3 server, for tests
+	scripts/cached $@ "$$(go version; cat $^ | git hash-object --stdin)" scripts/build-versitygw $@
+
 .PHONY: postgres
 postgres: ## make sure that Postgres is installed
 	@scripts/need-postgres
@@ -49,11 +52,11 @@ demo: build postgres ## compare three Go releases on this machine (DEMO=full: ev
 	scripts/demo "$(DEMO)"
 
 .PHONY: test
-test: build postgres browser axe ## run the tests before each commit: the real Temporal, a real Postgres, a real toolchain
+test: build bin/versitygw postgres browser axe ## run the tests before each commit: the real Temporal, a real Postgres, a real toolchain
 	scripts/test quick $(TESTFLAGS)
 
 .PHONY: test-full
-test-full: build postgres browser axe ## run the remaining tests, which take long: their names begin with TestLong
+test-full: build bin/versitygw postgres browser axe ## run the remaining tests, which take long: their names begin with TestLong
 	scripts/test long $(TESTFLAGS)
 
 .PHONY: fuzz
@@ -61,7 +64,7 @@ fuzz: postgres ## run every fuzz target for two minutes (FUZZTIME=20s; FUZZ=api:
 	scripts/fuzz "$(FUZZ)"
 
 .PHONY: cover
-cover: build postgres browser axe ## run all tests and print how many statements they cover; profiles in bin/cover
+cover: build bin/versitygw postgres browser axe ## run all tests and print how many statements they cover; profiles in bin/cover
 	scripts/cover
 
 .PHONY: chaos

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/benchloom/benchloom/api/pages"
+	"github.com/benchloom/benchloom/internal/blobs"
 	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/lately"
 	"github.com/benchloom/benchloom/internal/results"
@@ -39,6 +40,8 @@ type Config struct {
 	Dispatcher Dispatcher
 	// Inspector explains the state of requests and jobs.
 	Inspector Inspector
+	// Blobs keeps files of profiles; nil: nothing does.
+	Blobs blobs.Store
 	Settings
 }
 

@@ -28,6 +28,7 @@ import (
 type apiFlags struct {
 	processFlags
 	temporalFlags
+	blobFlags
 	listen, database, ui      string
 	uiListen, uiSocket        string
 	userToken, collectorToken string
@@ -70,6 +71,7 @@ environment configuration). The OpenAPI document is at /openapi.json, metrics at
 	flags.StringVar(&f.maxBuild, "max-build-size", "1GiB", "maximum size of the archive of a build")
 	flags.StringVar(&f.watchDisk, "watch-disk", "", "directory, such as that of the database, on whose file system the disk reserve is watched: /readyz fails while it is short (default: none)")
 	addReserve(flags, &f.diskReserve)
+	f.addBlobs(flags)
 	flags.StringVar(&f.ui, "temporal-ui", "", "address of Temporal's Web UI, for links")
 	flags.StringVar(&f.uiListen, "temporal-ui-listen", "", "address to serve the embedded Temporal's Web UI on, with the hosts, tokens and certificate of the API (default: not served)")
 	flags.StringVar(&f.uiSocket, "temporal-ui-socket", "", "socket of that Web UI ('temporal-dev --ui-socket')")
@@ -103,6 +105,9 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	}
 	reserve, err := parseReserve(f.diskReserve)
 	if err != nil {
+		return usage(err)
+	}
+	if err := f.check(); err != nil {
 		return usage(err)
 	}
 	var short func() error
@@ -158,6 +163,10 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	defer records.Close()
 	ctx, guarded := guardSchema(ctx, records, log)
 	defer func() { err = guarded(err) }()
+	files, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
 	var tokens []api.TokenFile
 	if f.userToken != "" {
 		tokens = append(tokens, api.TokenFile{Path: f.userToken, Owner: "admin", Role: api.RoleAdmin})
@@ -176,7 +185,7 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	start := starter.New(temporal, f.namespace)
 	inspector := &inspect.Inspector{Record: records, Workflows: start, OfflineAfter: workers.OfflineAfter, Now: time.Now, Log: log}
 	handler, err := api.New(ctx, api.Config{
-		Store: records, Starter: start, Dispatcher: workers.NewDispatcher(records, start, log), Inspector: inspector,
+		Store: records, Starter: start, Dispatcher: workers.NewDispatcher(records, start, log), Inspector: inspector, Blobs: files,
 		Settings: api.Settings{
 			Now: time.Now, Log: log, Random: rand.Reader, Version: version,
 			TemporalUI: f.ui, TemporalAddress: f.announceTemporal, TemporalUISocket: f.uiSocket, TemporalTokens: f.temporalToken != "", InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: openRead, OfflineAfter: workers.OfflineAfter,

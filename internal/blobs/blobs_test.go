@@ -37,6 +37,7 @@ const most = 1 << 20
 // stores makes one of each kind, empty.
 var stores = map[string]func(t *testing.T) blobs.Store{
 	"directory": func(t *testing.T) blobs.Store { return openDirectory(t, t.TempDir(), most) },
+	"S3":        func(t *testing.T) blobs.Store { return startS3(t).open(t, most) },
 }
 
 func eachStore(t *testing.T, test func(t *testing.T, s blobs.Store)) {

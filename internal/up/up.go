@@ -170,7 +170,7 @@ func (s *stack) compose(ctx context.Context) error {
 	}
 	argv := []string{s.Program, "api", "--listen", strings.TrimPrefix(s.addresses.API, "http://"),
 		"--user-token-file", tokens[TokenUser], "--collector-token-file", tokens[TokenCollector], "--open-collectors", "--temporal-ui", s.addresses.TemporalUI}
-	argv = append(argv, "--watch-disk", s.state.Dir())
+	argv = append(argv, "--watch-disk", s.state.Dir(), "--blobs", s.state.Path("blobs"))
 	if s.DiskReserve != "" {
 		argv = append(argv, "--disk-reserve", s.DiskReserve)
 	}
