@@ -20,6 +20,7 @@ func typicalWorld(t *testing.T, s service) world {
 	ended := func(id bench.RequestID) apiclient.RequestDetail {
 		return s.until(t, id, func(d apiclient.RequestDetail) bool { return d.Status == bench.Completed })
 	}
+	sampled := ended(s.small(t, "sh", "-c", packing).ID)
 	ended(s.batch(t, "index", 0, 4, "sh", "-c", "seq 1 200000 | sort -r | tail -n 1"))
 	for _, r := range gatewayReleases[:releasedWell] {
 		done := ended(s.release(t, "gateway", r.tag))
@@ -60,19 +61,15 @@ func typicalWorld(t *testing.T, s service) world {
 		"request":        "/requests/gateway:1.2.0", "request-failed": "/requests/gateway:1.3.0", "request-running": "/requests/" + string(nightly.ID),
 		"again": "/requests/gateway:1.2.0/again", "collectors": "/collectors", "collector": "/collectors/local-1",
 		"sizeclasses": "/sizeclasses", "sizeclass": "/sizeclasses/" + learned.Shape,
-		"job": "/jobs/" + string(waiting.Key), "run": "/runs/" + string(failed.Errors[0].Run), "run-machine": "/runs/" + s.lastRun(t, "gateway:1.2.0") + "#profile",
+		"job": "/jobs/" + string(waiting.Key), "run": "/runs/" + string(failed.Errors[0].Run), "run-machine": "/runs/" + string(sampled.Runs[0].ID) + "#profile",
 		"audit": "/audit", "help": "/help", "sign-in": "/sign-in",
 	}}
 }
 
-// lastRun is the last run of a request.
-func (s service) lastRun(t *testing.T, request string) string {
-	t.Helper()
-	d, err := s.API.Request(t.Context(), request)
-	require.NoError(t, err)
-	require.NotEmpty(t, d.Runs)
-	return string(d.Runs[len(d.Runs)-1].ID)
-}
+// packing uses CPU, memory and disks for ten seconds, and marks its parts.
+const packing = `mark() { echo "$1 $2 $(date +%s.%N)" >>"$TMPDIR/benchloom-phases"; }
+mark begin sort; for i in 1 2 3; do seq 1 400000 | sort -r >"$TMPDIR/sorted-$i"; done; mark end sort; sleep 1
+mark begin pack; for i in 1 2 3; do gzip -c "$TMPDIR/sorted-$i" >"$TMPDIR/packed-$i"; sleep 1; done; mark end pack; rm "$TMPDIR"/sorted-* "$TMPDIR"/packed-*; sleep 1`
 
 // batch submits a command several times, on a size class; 0: the one that is learned.
 func (s service) batch(t *testing.T, name string, class bench.SizeClass, n int, argv ...string) bench.RequestID {
