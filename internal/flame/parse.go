@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/pprof/profile"
 )
@@ -300,4 +301,20 @@ func Unit(p *profile.Profile, sampleType string) (string, error) {
 		return "", err
 	}
 	return p.SampleType[i].Unit, nil
+}
+
+// Detect guesses the format of a profile from its first bytes; some thousands suffice.
+func Detect(head []byte) Format {
+	if len(head) >= 2 && head[0] == 0x1f && head[1] == 0x8b || bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:max(0, len(head)-utf8.UTFMax)]) {
+		return Pprof
+	}
+	for line := range bytes.Lines(head) {
+		switch {
+		case bytes.HasPrefix(line, []byte("events:")), bytes.HasPrefix(line, []byte("# callgrind")), bytes.HasPrefix(line, []byte("desc:")):
+			return Callgrind
+		case perfHeader.Match(line):
+			return PerfScript
+		}
+	}
+	return Folded
 }

@@ -10,20 +10,22 @@ import (
 
 // Function holds the values of a function in a profile.
 type Function struct {
-	Name string
+	Name string `json:"name"`
 	// File has the source file, if it is known.
-	File string
+	File string `json:"file,omitempty"`
 	// Self is the value of samples in the function itself, Total that of those in it or in
 	// what it called. A function that calls itself counts once.
-	Self, Total int64
+	Self  int64 `json:"self"`
+	Total int64 `json:"total"`
 }
 
 // Table has the functions of a profile, those with the largest own value first.
 type Table struct {
-	Type, Unit string
+	Type string `json:"type"`
+	Unit string `json:"unit"`
 	// Sum is the value of all samples.
-	Sum       int64
-	Functions []Function
+	Sum       int64      `json:"sum"`
+	Functions []Function `json:"functions"`
 }
 
 // Top adds up the values of a sample type by function; empty: the default type.
@@ -83,24 +85,30 @@ func Share(value, whole int64) float64 {
 // Change compares a function in two profiles. Shares are parts of all samples of their
 // profile: two profiles seldom have equally many.
 type Change struct {
-	Name, File           string
-	SelfA, SelfB         int64
-	TotalA, TotalB       int64
-	SelfShareA           float64
-	SelfShareB           float64
-	TotalShareA          float64
-	TotalShareB          float64
-	OnlyInA, OnlyInB     bool
-	changeOfSelf, change float64
+	Name        string  `json:"name"`
+	File        string  `json:"file,omitempty"`
+	SelfA       int64   `json:"self_a"`
+	SelfB       int64   `json:"self_b"`
+	TotalA      int64   `json:"total_a"`
+	TotalB      int64   `json:"total_b"`
+	SelfShareA  float64 `json:"self_share_a"`
+	SelfShareB  float64 `json:"self_share_b"`
+	TotalShareA float64 `json:"total_share_a"`
+	TotalShareB float64 `json:"total_share_b"`
+	// OnlyInA and OnlyInB report a function that the other profile lacks.
+	OnlyInA bool `json:"only_in_a,omitempty"`
+	OnlyInB bool `json:"only_in_b,omitempty"`
 }
 
 // Difference has the functions of two profiles.
 type Difference struct {
-	Type, Unit string
+	Type string `json:"type"`
+	Unit string `json:"unit"`
 	// SumA and SumB are the values of all samples.
-	SumA, SumB int64
+	SumA int64 `json:"sum_a"`
+	SumB int64 `json:"sum_b"`
 	// Functions begins with those whose own share changed most.
-	Functions []Change
+	Functions []Change `json:"functions"`
 }
 
 // Diff compares two profiles function by function; empty: by their default type.
@@ -132,10 +140,11 @@ func Diff(a, b *profile.Profile, sampleType string) (Difference, error) {
 		c := &d.Functions[i]
 		c.SelfShareA, c.SelfShareB = Share(c.SelfA, d.SumA), Share(c.SelfB, d.SumB)
 		c.TotalShareA, c.TotalShareB = Share(c.TotalA, d.SumA), Share(c.TotalB, d.SumB)
-		c.changeOfSelf, c.change = math.Abs(c.SelfShareB-c.SelfShareA), math.Abs(c.TotalShareB-c.TotalShareA)
 	}
 	slices.SortFunc(d.Functions, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(b.changeOfSelf, a.changeOfSelf), cmp.Compare(b.change, a.change), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(
+			cmp.Compare(math.Abs(b.SelfShareB-b.SelfShareA), math.Abs(a.SelfShareB-a.SelfShareA)),
+			cmp.Compare(math.Abs(b.TotalShareB-b.TotalShareA), math.Abs(a.TotalShareB-a.TotalShareA)), cmp.Compare(a.Name, b.Name))
 	})
 	return d, nil
 }
