@@ -29,10 +29,12 @@ const (
 	// Folded has a line per stack: frames from the outermost, separated by semicolons, a space
 	// and a number.
 	Folded Format = "folded"
+	// SelfProfile is the .mm_profdata file that rustc's -Zself-profile writes.
+	SelfProfile Format = "self-profile"
 )
 
 // Formats lists what [Parse] reads.
-func Formats() []Format { return []Format{Pprof, PerfScript, Callgrind, Folded} }
+func Formats() []Format { return []Format{Pprof, PerfScript, Callgrind, Folded, SelfProfile} }
 
 // ErrNotAProfile reports input that is not in its format, or exceeds the bounds of a profile.
 var ErrNotAProfile = errors.New("not a profile")
@@ -69,6 +71,8 @@ func Parse(format Format, r io.Reader) (*profile.Profile, error) {
 		p, err = parseCallgrind(bounded)
 	case Folded:
 		p, err = parseFolded(bounded)
+	case SelfProfile:
+		p, err = parseSelfProfile(bounded)
 	default:
 		return nil, fmt.Errorf("%w: format %q is not known; use %s", ErrNotAProfile, format, names(Formats()))
 	}
