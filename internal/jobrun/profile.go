@@ -29,8 +29,8 @@ const (
 
 var errProfileTooLarge = errors.New("the profile has become too large")
 
-// profile runs the one test case without the profiler first, so that caches are warm, then under it, and delivers a block with
-// nothing but its failure, if it has one.
+// profile runs the one test case without the profiler first, so that caches are warm, then under it. It delivers a block only
+// for a failure: a profile is no result.
 func (r *runner) profile(ctx context.Context, c testCase) error {
 	u := c[0]
 	if u.result.Skipped != "" {
@@ -46,7 +46,12 @@ func (r *runner) profile(ctx context.Context, c testCase) error {
 			u.fail(failure)
 		}
 	}
-	return r.deliver(ctx, []testCase{c})
+	if !u.open() {
+		return r.deliver(ctx, []testCase{c})
+	}
+	r.progress.Done++
+	r.sink.Progress(r.progress)
+	return nil
 }
 
 func (r *runner) profileUnit(ctx context.Context, u *unit) (*Failure, error) {
