@@ -51,6 +51,7 @@
 //	"packed results of P"      packing results, or having them packed anew. It comes with no
 //	                           lock but that of an audited operation
 //	"samples of run R"         storing samples, which reads the run and locks nothing else of it
+//	code_profile               storing a profile, under the locks of its job and run
 //	profile_attempt            storing and removing samples; removing runs
 //	"partitions of samples"    making partitions
 //	"jobs waiting of A"        limit of waiting jobs of account A; several by name
