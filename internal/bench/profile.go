@@ -47,7 +47,7 @@ type CodeProfile struct {
 	Tag        string
 	TestCase
 	Profiler string
-	// Format is that of the raw file; the common form is google/pprof's, compressed.
+	// Format of the raw file; the common form is google/pprof's, compressed.
 	Format string
 	// RawDigest and Digest are the SHA-256 of the raw file and of the common form, in
 	// hexadecimal; their sizes are in bytes.

@@ -47,9 +47,9 @@ func (f Facts) profiles() ([]bench.PlannedJob, error) {
 	return jobs, nil
 }
 
-// profiled returns the one part of the request's selection and the place for it. Its size
-// class is that of the series, else that of the latest job with the test case, else any:
-// nothing is learned from a profile.
+// profiled returns the one part of the request's selection and the place for it, on the size
+// class of the series, else of the latest job with the test case, else any: nothing is
+// learned from a profile.
 func (f Facts) profiled() (part, site, error) {
 	parts, err := f.parts()
 	if err != nil {

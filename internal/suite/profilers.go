@@ -64,7 +64,7 @@ type Profiling struct {
 	File string
 	// Convert prints the file in the format; empty: it has that already.
 	Convert []string
-	// Format is that of the file, or of what Convert prints.
+	// Format of the file, or of what Convert prints.
 	Format string
 	// Timeout bounds the profiler's command.
 	Timeout time.Duration
