@@ -145,7 +145,7 @@ const leastSpan = 0.2
 // draw draws a chart of the time between two seconds.
 func (p plot) draw(id string, s samples, from, to float64, shades []chart.Shade) profileChart {
 	out := profileChart{ID: id, Metric: p.metric, Title: titleOf(p.metric), Left: p.left}
-	drawn := chart.Chart{ID: id, Title: out.Title, From: from, To: to, Ticks: secondTicks(from, to), Shades: shades}
+	drawn := chart.Chart{ID: id, Title: out.Title, From: from, To: to, Ticks: secondTicks(from, to), Shades: shades, NotNegative: true}
 	var said []string
 	largest := 0.0
 	for i, series := range p.series {

@@ -31,6 +31,8 @@ type Chart struct {
 	// Noise is the typical scatter of the values, in their unit: the range is at least three
 	// times as high.
 	Noise float64
+	// NotNegative is set if no value can be below zero: then the range hardly is, also where all are zero.
+	NotNegative bool
 	// Lines are drawn in their order, each in a class of its own, line-0 to line-9.
 	Lines []Line
 	Marks []Mark
@@ -168,6 +170,9 @@ func (c Chart) SVG() string {
 	d.empty = !found
 	if found {
 		d.axis = newAxis(low, high, c.Noise, c.Log)
+		if c.NotNegative && !c.Log && low >= 0 {
+			d.axis.low = max(d.axis.low, -margin*d.axis.high)
+		}
 	}
 	width, height := cmp.Or(c.Width, DefaultWidth), cmp.Or(c.Height, DefaultHeight)
 	if c.StyleSheet != "" {

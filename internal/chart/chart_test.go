@@ -97,6 +97,21 @@ func TestGapsStayGaps(t *testing.T) {
 	}
 }
 
+func TestNoRangeLiesWhereNoValueCanBe(t *testing.T) {
+	t.Parallel()
+	c := of(series(0, 0, 0))
+	require.Contains(t, c.SVG(), ">-1.0<", "a change may be negative")
+	c.NotNegative = true
+	require.NotContains(t, c.SVG(), ">-")
+	require.Contains(t, c.SVG(), ">0<")
+	// Other ranges stay as they are.
+	for _, l := range []chart.Line{series(0, 5, 10), series(3, 4), series(-1, 2)} {
+		plain, bounded := of(l), of(l)
+		bounded.NotNegative = true
+		require.Equal(t, plain.SVG(), bounded.SVG())
+	}
+}
+
 func TestZeroHasNoLogarithm(t *testing.T) {
 	t.Parallel()
 	c := of(series(1, 10, 0, 10, 100))
