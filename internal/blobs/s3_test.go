@@ -30,7 +30,7 @@ const bucket = "profiles"
 // s3 is a running versitygw, with the data of a directory.
 type s3 struct {
 	data string
-	// attributes are those of the data, which the file system of a test may not be able to keep.
+	// attributes has the extended attributes of the data, because not every file system keeps them.
 	attributes string
 	address    string
 	process    *exec.Cmd
