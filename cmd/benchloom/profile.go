@@ -30,9 +30,9 @@ func newProfile() *cobra.Command {
 		Use:     "profile",
 		GroupID: groupLocal,
 		Short:   "Show and compare profiles, and draw them as flame graphs",
-		Long: `Reads files of profilers: pprof, text of 'perf script', callgrind, cachegrind and
-folded stacks. The format is guessed from the content unless --format names it. '-'
-stands for standard input.`,
+		Long: `Reads files of profilers: pprof, text of 'perf script', callgrind, cachegrind,
+rustc's -Zself-profile and folded stacks. The format is guessed from the content unless
+--format names it. '-' stands for standard input.`,
 		Example: `  benchloom profile top cpu.pprof
   benchloom profile diff before.pprof after.pprof
   perf script | benchloom profile convert - -o html >flames.html`,

@@ -309,6 +309,9 @@ func Unit(p *profile.Profile, sampleType string) (string, error) {
 
 // Detect guesses the format of a profile from its first bytes; some thousands suffice.
 func Detect(head []byte) Format {
+	if bytes.HasPrefix(head, []byte(selfProfileMagic)) {
+		return SelfProfile
+	}
 	if len(head) >= 2 && head[0] == 0x1f && head[1] == 0x8b || bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:max(0, len(head)-utf8.UTFMax)]) {
 		return Pprof
 	}

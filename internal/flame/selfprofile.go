@@ -15,6 +15,7 @@ import (
 // A self-profile (file format 9 of rustc's library measureme) consists of pages, whose contents make up
 // three streams. Events refer to strings, strings to addresses in the stream of their data.
 const (
+	selfProfileMagic   = "MMPD"
 	selfProfileVersion = 9
 	pageHeader         = 5 // stream and length
 	streamHeader       = 8 // magic and version; addresses count it
@@ -76,7 +77,7 @@ func parseSelfProfile(r io.Reader) (*profile.Profile, error) {
 }
 
 func openSelfProfile(data []byte) (*selfProfile, error) {
-	if len(data) < streamHeader || !bytes.HasPrefix(data, []byte("MMPD")) {
+	if len(data) < streamHeader || !bytes.HasPrefix(data, []byte(selfProfileMagic)) {
 		return nil, fmt.Errorf("%w: it does not begin with MMPD, as .mm_profdata files do", ErrNotAProfile)
 	}
 	if v := binary.LittleEndian.Uint32(data[4:]); v != selfProfileVersion {

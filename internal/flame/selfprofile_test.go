@@ -185,3 +185,8 @@ func FuzzSelfProfile(f *testing.F) {
 		}
 	})
 }
+
+func TestASelfProfileIsRecognised(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, flame.SelfProfile, flame.Detect([]byte(selfProfile(words, activity{0, 3, 1, 0, 100}))))
+}
