@@ -51,7 +51,7 @@ func (c ownClient) Compare(ctx context.Context, q apiclient.CompareQuery) (apicl
 
 type drawingsKey struct{}
 
-// lentDrawings are what a page has drawings of, until its call is answered. A connection to the database keeps the context of
+// lentDrawings holds the drawings that a page has, until its call is answered. A connection to the database keeps the context of
 // its last statement, and all that hangs on it: nothing large may.
 type lentDrawings struct{ apiclient.Drawings }
 

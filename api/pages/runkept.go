@@ -36,7 +36,7 @@ type samplesKey struct {
 type readPart struct {
 	batches []profiler.Batch
 	summary *profiler.Summary
-	// next is where to go on, values the number of those that were read.
+	// next continues the reading; values counts the values read so far.
 	next, values int
 	// asked lists the series that were asked for.
 	asked []string

@@ -40,7 +40,7 @@ func (r *sampledRun) ProfileMetrics(_ context.Context, _ bench.RunID, from int, 
 	return page, nil
 }
 
-// listed is what the API lists of the attempt now.
+// listed returns the attempt as the API lists it now.
 func (r *sampledRun) listed() apiclient.ProfileAttempt {
 	out := apiclient.ProfileAttempt{Attempt: "a1"}
 	for _, upload := range r.uploads {

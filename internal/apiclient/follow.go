@@ -13,7 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// silence is how long a stream may say nothing before it counts as broken: the API gives a sign of life every 15 seconds.
+// silence bounds the quiet of a stream; a longer one counts as broken: the API gives a sign of life every 15 seconds.
 const silence = time.Minute
 
 var errSilent = errors.New("the stream says nothing any more")
