@@ -72,6 +72,9 @@ func (p *Pages) comparedMachine(v *visit) (*view, error) {
 	if open != "" && open != openCommands {
 		return nil, badParameter(openParameter, open, "it may be "+openCommands)
 	}
+	if row == "" && v.get(aParameter) == "" && v.get(bParameter) == "" {
+		return noRow(v, project)
+	}
 	key, err := report.ParseRowID(row)
 	if err != nil {
 		return nil, badParameter(rowParameter, row, "it is the ID of a row, as the rows of a comparison link to it")
@@ -100,6 +103,15 @@ func (p *Pages) comparedMachine(v *visit) (*view, error) {
 		template: "comparemachine", Title: "Machine beside " + out.Name, APIPath: out.JSON, Content: &out,
 		Crumbs: []link{projectLink(project), {comparison(project, found.A, found.B), found.B + " compared with " + found.A}},
 	}, nil
+}
+
+// noRow leads to the comparison: its rows have addresses here.
+func noRow(v *visit, project string) (*view, error) {
+	of, err := v.api.Project(v.Context(), project)
+	if err != nil {
+		return nil, err
+	}
+	return &view{template: "comparemachine", Title: "Machine beside a row", Crumbs: []link{projectLink(of.Name), {"/projects/" + segments(of.Name) + "/compare", "Compare"}}}, nil
 }
 
 // describe puts both sides beside each other. All measured commands are listed on request.

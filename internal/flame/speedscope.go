@@ -38,8 +38,8 @@ type speedscopeProfile struct {
 	Weights    []int64 `json:"weights"`
 }
 
-// WriteSpeedscope writes JSON for speedscope (https://www.speedscope.app), which the Firefox
-// Profiler opens as well, with a profile for each sample type.
+// WriteSpeedscope writes JSON for speedscope (https://www.speedscope.app), with a profile for
+// each sample type.
 func WriteSpeedscope(w io.Writer, p *profile.Profile, name string) error {
 	out := speedscopeFile{
 		Schema: "https://www.speedscope.app/file-format-schema.json", Name: name, Exporter: "benchloom",
