@@ -56,7 +56,7 @@ test: build bin/versitygw postgres browser axe ## run the tests before each comm
 	scripts/test quick $(TESTFLAGS)
 
 .PHONY: test-full
-test-full: build bin/versitygw postgres browser axe ## run the remaining tests, which take long: their names begin with TestLong
+test-full: build postgres browser axe ## run the remaining tests, which take long: their names begin with TestLong
 	scripts/test long $(TESTFLAGS)
 
 .PHONY: fuzz
