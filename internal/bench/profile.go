@@ -70,7 +70,6 @@ type Program struct {
 var programs = []Program{
 	{"perf", "linux-perf (Debian) or linux-tools-generic (Ubuntu)"},
 	{"valgrind", "valgrind"},
-	{"samply", "samply (cargo install samply)"},
 }
 
 // Programs lists the programs that collectors look for.

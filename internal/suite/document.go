@@ -76,7 +76,7 @@ type definition struct {
 	Scenarios  named[scenario] `yaml:"scenarios" doc:"Situations in which a compile-time benchmark is measured."`
 	Before     steps           `yaml:"before" doc:"Done in each iteration, unmeasured, in ${work}."`
 	Measure    *measurement    `yaml:"measure" doc:"The measured command."`
-	Profilers  named[profiler] `yaml:"profilers" doc:"How profilers are applied to the measured command, in addition to perf, callgrind, cachegrind and dhat."`
+	Profilers  named[profiler] `yaml:"profilers" doc:"How profilers are applied to the measured command, in addition to perf, callgrind and cachegrind."`
 	Exclude    []exclusion     `yaml:"exclude" doc:"Combinations that are not measured."`
 	Iterations count           `yaml:"iterations" doc:"Measurements of each test case."`
 	Warmups    count           `yaml:"warmups" doc:"Iterations that are run first and not recorded."`

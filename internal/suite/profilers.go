@@ -16,12 +16,12 @@ import (
 // profiler says in data how a profiler is applied to a measured command.
 type profiler struct {
 	Description text          `yaml:"description"`
-	Program     text          `yaml:"program" jsonschema:"enum=perf,enum=valgrind,enum=samply" doc:"A program that the machine must have; jobs are placed by it."`
+	Program     text          `yaml:"program" jsonschema:"enum=perf,enum=valgrind" doc:"A program that the machine must have; jobs are placed by it."`
 	Run         arguments     `yaml:"run" jsonschema:"required" doc:"The command instead of the measured one, with ${measured} for that and ${profile_file} for the file to write."`
 	Env         named[text]   `yaml:"env" doc:"Additional environment of run."`
 	File        text          `yaml:"file" doc:"What run writes, a path or glob pattern below ${work}; several files become one profile. Default: ${profile_file}."`
 	Convert     arguments     `yaml:"convert" doc:"A command that prints the file in the format, if run writes another one."`
-	Format      text          `yaml:"format" jsonschema:"required,enum=pprof,enum=perf-script,enum=callgrind,enum=folded,enum=dhat,enum=samply,enum=self-profile" doc:"The format of the file, or of what convert prints."`
+	Format      text          `yaml:"format" jsonschema:"required,enum=pprof,enum=perf-script,enum=callgrind,enum=folded,enum=self-profile" doc:"The format of the file, or of what convert prints."`
 	Timeout     duration      `yaml:"timeout" doc:"Bounds run, for example 1h; default: as the measured command."`
 	Requires    []requirement `yaml:"requires" doc:"What the machine or the artifact must have."`
 	at          position

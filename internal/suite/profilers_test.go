@@ -28,7 +28,7 @@ func TestAProfilerWrapsTheMeasuredCommand(t *testing.T) {
 	t.Parallel()
 	s, err := suite.Parse([]byte(profiling))
 	require.NoError(t, err)
-	require.Equal(t, []string{"cachegrind", "callgrind", "cpu", "dhat", "perf"}, s.Profilers("prog"))
+	require.Equal(t, []string{"cachegrind", "callgrind", "cpu", "perf"}, s.Profilers("prog"))
 	tc := bench.TestCase{Benchmark: "prog", Target: linux}
 
 	p, err := s.Profiling(tc, "cpu", testPaths())
@@ -65,7 +65,7 @@ func TestMistakesInProfilersAreNamed(t *testing.T) {
 		`{run: [x], file: out, convert: [cat, out], format: pprof}`:                          "file and convert exclude each other",
 		`{run: [x], file: /etc/passwd, format: pprof}`:                                       "a profiler writes below ${work}",
 		`{run: [x, "${profile_file}", "${nothing}"], format: pprof}`:                         "unknown variable ${nothing}",
-		`{run: ["${profile_file}"], program: vtune, format: pprof}`:                          `program "vtune" is unknown; use perf, valgrind, samply`,
+		`{run: ["${profile_file}"], program: vtune, format: pprof}`:                          `program "vtune" is unknown; use perf, valgrind`,
 		`{run: [x, "${profile_file}"], format: pprof, requires: [{command: y, reason: ""}]}`: "the reason is empty",
 	} {
 		_, err := suite.Parse([]byte("name: one\nartifact: {provider: directory}\nprocedures:\n  runtime:\n    measure: {run: [x]}\n    profilers: {p: " + profiler + "}\nbenchmarks: [{name: prog}]\n"))
