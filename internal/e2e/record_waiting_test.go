@@ -121,7 +121,13 @@ func TestTemporalRecordSpeaksOfPasses(t *testing.T) {
 
 	reconciling := s.hold(t, failpoint.Reconciling)
 	triggerReconcile(t, c)
-	s.check(t, c, expectation{workflow: "Reconcile", id: running(t, c, protocol.ReconcileWorkflow), state: string(protocol.ReconcileInProgress)})
+	// The list may still have a pass that began before this was held up, and has ended.
+	var held string
+	require.Eventually(t, func() bool {
+		held = running(t, c, protocol.ReconcileWorkflow)
+		return look(t, c, held).attributes["State"] == string(protocol.ReconcileInProgress)
+	}, patience, 100*time.Millisecond)
+	s.check(t, c, expectation{workflow: "Reconcile", id: held, state: string(protocol.ReconcileInProgress)})
 	reconciling()
 
 	removing := s.hold(t, failpoint.Removing)
