@@ -16,7 +16,7 @@ func TestContextsDoNotKeepAnswers(t *testing.T) {
 	t.Parallel()
 	var kept context.Context
 	answered, err := take(t.Context(), func(ctx context.Context) (string, error) {
-		kept = ctx
+		kept = ctx //nolint:fatcontext // as the driver of the database keeps it
 		answer := "large"
 		require.True(t, handOver(ctx, &answer))
 		return "not taken", nil

@@ -57,7 +57,7 @@ func (f *profileFlags) add(cmd *cobra.Command) {
 
 // read reads a file, or standard input for "-".
 func (f *profileFlags) read(cmd *cobra.Command, name string) (*profile.Profile, error) {
-	var in io.Reader = cmd.InOrStdin()
+	in := cmd.InOrStdin()
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {

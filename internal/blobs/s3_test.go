@@ -74,7 +74,7 @@ func (s *s3) start(t *testing.T) {
 	require.Eventually(t, func() bool {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.address)
 		if err == nil {
-			c.Close()
+			_ = c.Close()
 		}
 		return err == nil
 	}, 30*time.Second, 10*time.Millisecond, "%s", log)

@@ -173,7 +173,7 @@ func (f *callgrindFile) known(names map[string]string, value string) (string, er
 		return value, nil
 	}
 	number, name, isClosed := strings.Cut(value[1:], ")")
-	if _, err := strconv.ParseUint(number, 10, 64); err != nil || !isClosed {
+	if number == "" || strings.Trim(number, "0123456789") != "" || !isClosed {
 		return value, nil // a name that begins with a parenthesis
 	}
 	if name = strings.TrimSpace(name); name != "" {

@@ -215,7 +215,7 @@ func TestWhatIsNoProfileIsRefused(t *testing.T) {
 func TestAProfileIsBounded(t *testing.T) {
 	t.Parallel()
 	zeros, write := io.Pipe()
-	t.Cleanup(func() { zeros.Close() })
+	t.Cleanup(func() { _ = zeros.Close() })
 	go func() {
 		packed := gzip.NewWriter(write)
 		block := make([]byte, 1<<20)

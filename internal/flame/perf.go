@@ -69,7 +69,7 @@ func parsePerfScript(r io.Reader) (*profile.Profile, error) {
 			}
 			// "cpu-clock:u" counts the same, in user mode only.
 			name, _, _ := strings.Cut(m[3], ":")
-			known := false
+			var known bool
 			if event, known = types[name]; !known {
 				if len(types) == 16 {
 					return nil, in.wrong("there are more than 16 events")

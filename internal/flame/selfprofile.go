@@ -117,7 +117,7 @@ func openSelfProfile(data []byte) (*selfProfile, error) {
 // activities lists the events that have a duration.
 func (f *selfProfile) activities() ([]interval, error) {
 	var all []interval
-	for i := 0; i < (len(f.events)-streamHeader)/eventSize; i++ {
+	for i := range (len(f.events) - streamHeader) / eventSize {
 		e := f.events[streamHeader+i*eventSize:]
 		// Both payloads have 48 bits; the upper 16 of each share a word.
 		upper := uint64(binary.LittleEndian.Uint32(e[28:]))
