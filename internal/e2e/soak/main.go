@@ -55,7 +55,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.DurationVar(&o.duration, "duration", 15*time.Minute, "time for which the API is flooded")
+	flags.DurationVar(&o.duration, "duration", 15*time.Minute, "time for which the API is flooded; longer until a job has ended")
 	flags.IntVar(&o.connections, "connections", 200, "connections of the flood")
 	flags.IntVar(&o.memory, "memory", 150, "limit of the API's resident memory, in MB (1,000,000 bytes)")
 	// Heartbeats come every 3 s: two intervals are 6 s.
@@ -118,9 +118,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	bounded, stop := context.WithTimeout(ctx, o.duration)
+	bounded, stop := context.WithTimeout(ctx, o.duration+jobPatience)
 	defer stop()
 	f.start(bounded, o.connections)
+	defer time.AfterFunc(o.duration, func() { w.enough(bounded, stop) }).Stop()
 	found, watchErr := w.until(bounded)
 	f.wait()
 	if err := errors.Join(ctx.Err(), watchErr); err != nil {

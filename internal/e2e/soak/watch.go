@@ -27,6 +27,8 @@ import (
 const (
 	probeEvery = 250 * time.Millisecond
 	pollEvery  = time.Second
+	// jobPatience is how much longer than demanded the flood lasts at most, for a job to end.
+	jobPatience = 5 * time.Minute
 	// heartbeatRoute ends the API's route of heartbeats, which metrics name by letters,
 	// digits and underscores.
 	heartbeatRoute = "_heartbeat"
@@ -79,6 +81,7 @@ type watch struct {
 	address, token string
 	pid            int // of the API
 	client         *http.Client
+	ended          chan struct{} // closed when a job has ended
 }
 
 func newWatch(stack *livestack.Stack) (*watch, error) {
@@ -93,7 +96,16 @@ func newWatch(stack *livestack.Stack) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &watch{api: stack.API, address: stack.Up.Addresses[up.AddressAPI], token: token, pid: pids["api"], client: &http.Client{Timeout: 30 * time.Second}}, nil
+	return &watch{api: stack.API, address: stack.Up.Addresses[up.AddressAPI], token: token, pid: pids["api"], client: &http.Client{Timeout: 30 * time.Second}, ended: make(chan struct{})}, nil
+}
+
+// enough ends the flood once a job has ended: on a busy machine, none may within a short one.
+func (w *watch) enough(ctx context.Context, stop context.CancelFunc) {
+	select {
+	case <-w.ended:
+		stop()
+	case <-ctx.Done():
+	}
 }
 
 // until observes until the context ends.
@@ -127,7 +139,9 @@ func (w *watch) until(ctx context.Context) (*findings, error) {
 	repeat(0, &found.errs, func() error {
 		err := runJob(ctx, w.api, apiclient.Command{Argv: []string{"sleep", "0.5"}})
 		if err == nil {
-			found.jobs++
+			if found.jobs++; found.jobs == 1 {
+				close(w.ended)
+			}
 		}
 		return err
 	})
