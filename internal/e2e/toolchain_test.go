@@ -100,16 +100,7 @@ func requireComplete(t *testing.T, rows []report.Row) {
 // and the measured binary has the size of one built by hand.
 func TestLongRealToolchainThroughTheService(t *testing.T) {
 	t.Parallel()
-	throughTheService(t, 2, "full")
-}
-
-func TestLongRealToolchainIncrementallyThroughTheService(t *testing.T) {
-	t.Parallel()
-	throughTheService(t, 3, "full", "incr-patched")
-}
-
-func throughTheService(t *testing.T, iterations int, scenarios ...string) {
-	t.Helper()
+	const iterations = 2
 	goroot := localGoroot(t)
 	s := startStack(t)
 	s.applyProject(t, "go", filepath.Join(repository(t), "suites", "go"), bench.ProjectConfig{
@@ -118,7 +109,7 @@ func throughTheService(t *testing.T, iterations int, scenarios ...string) {
 		}},
 	})
 	r := s.submit(t, apiclient.NewRequest{Project: "go", Type: bench.Release, Tag: "1.0.0", Selection: bench.Selection{
-		Benchmarks: []string{"gojq"}, Profiles: []string{"build"}, Scenarios: scenarios, Backends: []string{"gc"}, Iterations: iterations,
+		Benchmarks: []string{"gojq"}, Profiles: []string{"build"}, Scenarios: []string{"full", "incr-patched"}, Backends: []string{"gc"}, Iterations: iterations,
 	}})
 	d := s.await(t, r.ID, 20*time.Minute)
 	requireSuccess(t, d.Outcome, d)
