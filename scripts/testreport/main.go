@@ -2,11 +2,12 @@
 // files named as arguments, in parallel, or standard input. It prints failures and one
 // line per package, and compares the skipped tests with a committed list. A test that
 // is skipped but not listed, or listed but not skipped, is a failure, so that no test
-// disappears unnoticed.
+// disappears unnoticed. At the end it names the slowest tests: they decide how long all take.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -76,7 +77,19 @@ type summary struct {
 	// failures of which no test is the reason, such as a package that did not build.
 	failures []string
 	beyond   bool
+	slow     []timed
 }
+
+// timed is a test that took long: at least slowFrom.
+type timed struct {
+	name    string
+	seconds float64
+}
+
+const (
+	slowFrom = 30 // seconds
+	mostSlow = 12 // tests named
+)
 
 // report reads all inputs to their ends and reports whether all is well.
 func report(inputs []io.Reader, out io.Writer, skipFile, part string) (s *summary, ok bool, err error) {
@@ -185,6 +198,9 @@ func (s *stream) line(line string) {
 	}
 	switch e.Action {
 	case "pass", "skip", "fail", "build-fail":
+		if e.Test != "" && !strings.Contains(e.Test, "/") && e.Elapsed >= slowFrom {
+			s.slow = append(s.slow, timed{key, e.Elapsed})
+		}
 		delete(s.output, key)
 		delete(s.begun, key)
 		if e.Test == "" {
@@ -252,6 +268,10 @@ func (s *summary) conclude(expected []string, skipFile string) (ok bool) {
 			fmt.Fprintf(s.out, "LISTED in %s but not skipped: %s\n", skipFile, name)
 			ok, s.beyond = false, true
 		}
+	}
+	slices.SortFunc(s.slow, func(a, b timed) int { return cmp.Or(-cmp.Compare(a.seconds, b.seconds), cmp.Compare(a.name, b.name)) })
+	for _, t := range s.slow[:min(len(s.slow), mostSlow)] {
+		fmt.Fprintf(s.out, "slow  %s  %.1fs\n", t.name, t.seconds)
 	}
 	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passed, s.failed, len(s.skipped))
 	return ok

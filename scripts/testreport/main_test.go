@@ -34,8 +34,16 @@ func TestReport(t *testing.T) {
 		ok     bool
 		want   []string // in the report
 	}{
-		"all is well":        {inputs: []string{good}, ok: true, want: []string{"ok    p  1.5s\n", "1 passed, 0 failed, 0 skipped\n"}},
-		"two runs":           {inputs: []string{good, skipping}, skips: "q TestB # why", ok: true, want: []string{"2 passed, 0 failed, 1 skipped\n"}},
+		"all is well": {inputs: []string{good}, ok: true, want: []string{"ok    p  1.5s\n", "1 passed, 0 failed, 0 skipped\n"}},
+		"two runs":    {inputs: []string{good, skipping}, skips: "q TestB # why", ok: true, want: []string{"2 passed, 0 failed, 1 skipped\n"}},
+		"slow tests": {
+			inputs: []string{`{"Action":"pass","Package":"p","Test":"TestA","Elapsed":31.2}
+{"Action":"pass","Package":"p","Test":"TestB/c","Elapsed":90}
+{"Action":"pass","Package":"p","Test":"TestB","Elapsed":95}
+{"Action":"pass","Package":"p","Test":"TestC","Elapsed":29}
+`},
+			ok: true, want: []string{"slow  p TestB  95.0s\nslow  p TestA  31.2s\n4 passed"},
+		},
 		"not listed":         {inputs: []string{skipping}, want: []string{"SKIPPED but not listed", "q TestB"}},
 		"listed and not run": {inputs: []string{good}, skips: "# nothing\np TestA", want: []string{"but not skipped: p TestA"}},
 		"not of this part":   {inputs: []string{good, skipping}, skips: "q TestB\nq TestLongB", part: partQuick, ok: true},
