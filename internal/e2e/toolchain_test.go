@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,58 @@ func localGoroot(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
+// standardLibrary compiles the standard library of a toolchain as prepare.sh of the suite go
+// does, and returns the build cache and the toolchain's version. The cache outlives the tests:
+// compiling takes minutes of CPU time, for each test that begins with an empty one.
+var standardLibrary = sync.OnceValues(func() (built struct{ dir, version string }, err error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return built, err
+	}
+	version, err := exec.Command("go", "env", "GOVERSION").Output()
+	if err != nil {
+		return built, err
+	}
+	built.version = strings.TrimSpace(string(version))
+	built.dir = filepath.Join(base, "benchloom-test", "standard-library", built.version)
+	command := exec.Command("go", "build", "std")
+	command.Env = append(os.Environ(), "GOCACHE="+built.dir, "GOFLAGS=-trimpath -buildvcs=false", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOWORK=off")
+	if out, err := command.CombinedOutput(); err != nil {
+		return built, fmt.Errorf("compiling the standard library: %w: %s", err, out)
+	}
+	return built, nil
+})
+
+// withStandardLibrary puts the compiled standard library into the caches of the suite go.
+func withStandardLibrary(t *testing.T, caches string) {
+	t.Helper()
+	built, err := standardLibrary()
+	require.NoError(t, err)
+	prepared := filepath.Join(caches, "gocache", built.version)
+	require.NoError(t, os.MkdirAll(prepared, 0o700))
+	// The go command replaces the files of a cache and never writes into them. They are copied
+	// where they cannot be linked.
+	to := filepath.Join(prepared, "build-gc")
+	if exec.Command("cp", "-al", built.dir, to).Run() != nil {
+		require.NoError(t, os.RemoveAll(to))
+		require.NoError(t, exec.Command("cp", "-a", built.dir, to).Run())
+	}
+}
+
+// localCache returns a directory for --cache-dir of 'benchloom bench', with the standard library.
+func localCache(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	withStandardLibrary(t, filepath.Join(dir, "suites", "go"))
+	return dir
+}
+
+// withStandardLibrary puts the compiled standard library where the collector's jobs of the project go find it.
+func (s *stack) withStandardLibrary(t *testing.T) {
+	t.Helper()
+	withStandardLibrary(t, filepath.Join(s.dir, "collectors", "local-1", "caches", "go", "go"))
+}
+
 // One real toolchain is compared with itself under another name by the real binary:
 // both sides are complete, and exact metrics are equal. 'make bench' checks times, on a
 // quiet machine.
@@ -33,7 +86,7 @@ func TestLongRealToolchainsAreCompared(t *testing.T) {
 	t.Parallel()
 	goroot := localGoroot(t)
 	command := exec.Command(binary(t, "BENCHLOOM_BIN", "benchloom"), "bench", filepath.Join(repository(t), "suites", "go"),
-		"--artifact", "same", "--vs", "real", "--goroot", "same="+goroot, "--goroot", "real="+goroot, "--cache-dir", t.TempDir(),
+		"--artifact", "same", "--vs", "real", "--goroot", "same="+goroot, "--goroot", "real="+goroot, "--cache-dir", localCache(t),
 		"--benchmark", "gojq", "--profile", "build", "--scenario", "full", "--backend", "gc", "--iterations", fmt.Sprint(perSide), "-o", "json")
 	out, err := command.Output()
 	require.NoError(t, err, "%s", out)
@@ -52,7 +105,7 @@ func TestLongAPlantedSlowdownIsNeverNoDifference(t *testing.T) {
 	slow, err := slowgo.Make(t.Context(), goroot, t.TempDir())
 	require.NoError(t, err)
 	command := exec.Command(binary(t, "BENCHLOOM_BIN", "benchloom"), "bench", filepath.Join(repository(t), "suites", "go"),
-		"--artifact", "slow", "--vs", "real", "--goroot", "slow="+slow, "--goroot", "real="+goroot, "--cache-dir", t.TempDir(),
+		"--artifact", "slow", "--vs", "real", "--goroot", "slow="+slow, "--goroot", "real="+goroot, "--cache-dir", localCache(t),
 		"--benchmark", "lo", "--profile", "build", "--scenario", "full", "--backend", "gc", "-o", "json")
 	out, err := command.Output()
 	require.NoError(t, err, "%s", out)
@@ -103,6 +156,7 @@ func TestLongRealToolchainThroughTheService(t *testing.T) {
 	const iterations = 2
 	goroot := localGoroot(t)
 	s := startStack(t)
+	s.withStandardLibrary(t)
 	s.applyProject(t, "go", filepath.Join(repository(t), "suites", "go"), bench.ProjectConfig{
 		Artifacts: bench.ArtifactSource{Tags: map[string]bench.TagSource{
 			"1.0.0": {Provider: "goroot", Parameters: map[string]string{"path": goroot}},

@@ -94,6 +94,7 @@ func TestLongRealToolchainsCompareInTurnsThroughTheService(t *testing.T) {
 	t.Parallel()
 	source := bench.TagSource{Provider: "goroot", Parameters: map[string]string{"path": localGoroot(t)}}
 	s := startStack(t)
+	s.withStandardLibrary(t)
 	s.applyProject(t, "go", filepath.Join(repository(t), "suites", "go"), bench.ProjectConfig{Artifacts: bench.ArtifactSource{
 		Tags: map[string]bench.TagSource{"real": source, "same": source},
 	}})

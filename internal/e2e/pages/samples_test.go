@@ -17,8 +17,8 @@ import (
 )
 
 // busy uses a CPU for half a minute, in which samples arrive three times, and marks a part of it.
-const busy = `end=$(($(date +%s) + 30)); echo "begin warming $(date +%s.%N)" >>"$TMPDIR/benchloom-phases"; sleep 1
-echo "end warming $(date +%s.%N)" >>"$TMPDIR/benchloom-phases"; while [ "$(date +%s)" -lt $end ]; do seq 20000 | tail -n 1; done`
+const busy = `end=$(($(date +%s) + 120)); echo "begin warming $(date +%s.%N)" >>"$TMPDIR/benchloom-phases"; sleep 1
+echo "end warming $(date +%s.%N)" >>"$TMPDIR/benchloom-phases"; while [ "$(date +%s)" -lt $end ]; do seq 20000 | tail -n 1; sleep 0.1; done`
 
 // until is the last second that the page of a run shows.
 const until = `parseFloat(document.querySelector('#s-profile')?.innerText.match(/From second [\d.]+ to ([\d.]+) of the run/)?.[1] ?? '0')`
