@@ -1,12 +1,12 @@
 package machine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -22,25 +22,28 @@ func absent(format string, arguments ...any) error {
 // MemoryAvailable returns the bytes that programs can still get without swapping, as the kernel estimates them. It returns an
 // [*AbsentError] where there is no such account.
 func (r *Reader) MemoryAvailable() (int64, error) {
-	text, err := r.files.text(r.path("proc/meminfo"))
-	if errors.Is(err, os.ErrNotExist) {
+	var kibibytes int64
+	found := false
+	err := r.files.view(r.path("proc/meminfo"), func(text []byte) error {
+		for line := range bytes.Lines(text) {
+			value, ok := bytes.CutPrefix(line, []byte("MemAvailable:"))
+			if !ok {
+				continue
+			}
+			found = true
+			return parseInto(&kibibytes, bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(value), []byte("kB"))))
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return 0, absent("this system has no /proc/meminfo")
-	}
-	if err != nil {
+	case err != nil:
 		return 0, fmt.Errorf("reading the memory of the machine: %w", err)
+	case !found:
+		return 0, absent("/proc/meminfo has no MemAvailable: it needs Linux 3.14")
 	}
-	for line := range strings.Lines(text) {
-		value, ok := strings.CutPrefix(line, "MemAvailable:")
-		if !ok {
-			continue
-		}
-		kibibytes, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading the memory of the machine: %w", err)
-		}
-		return kibibytes << 10, nil
-	}
-	return 0, absent("/proc/meminfo has no MemAvailable: it needs Linux 3.14")
+	return kibibytes << 10, nil
 }
 
 // Traffic counts the bytes of a network interface since it was made.
@@ -49,14 +52,14 @@ type Traffic struct{ SentBytes, ReceivedBytes int64 }
 // Networks returns the network interfaces of the machine by name: those of hardware. A machine that shows none, as most containers,
 // has all but the loopback. Virtual ones beside hardware are left out: what passes them passes the hardware as well, or stays inside.
 func (r *Reader) Networks() (map[string]Traffic, error) {
-	text, err := r.files.text(r.path("proc/net/dev"))
+	var all map[string]Traffic
+	err := r.files.view(r.path("proc/net/dev"), func(text []byte) (err error) {
+		all, err = parseTraffic(text)
+		return err
+	})
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, absent("this system has no /proc/net/dev")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the network interfaces: %w", err)
-	}
-	all, err := parseTraffic(text)
 	if err != nil {
 		return nil, fmt.Errorf("reading the network interfaces: %w", err)
 	}
@@ -78,20 +81,31 @@ func (r *Reader) Networks() (map[string]Traffic, error) {
 }
 
 // parseTraffic reads /proc/net/dev: after two lines of heads "eth0: 1 2 3 …", where names may have colons, too.
-func parseTraffic(text string) (map[string]Traffic, error) {
+func parseTraffic(text []byte) (map[string]Traffic, error) {
 	all := map[string]Traffic{}
-	for line := range strings.Lines(text) {
-		colon := strings.LastIndexByte(line, ':')
+	for line := range bytes.Lines(text) {
+		colon := bytes.LastIndexByte(line, ':')
 		if colon < 0 {
 			continue
 		}
-		name, columns := strings.TrimSpace(line[:colon]), strings.Fields(line[colon+1:])
+		name := string(bytes.TrimSpace(line[:colon]))
 		const received, sent = 0, 8
-		if len(columns) <= sent {
-			return nil, fmt.Errorf("%q has %d columns", name, len(columns))
-		}
 		var t Traffic
-		if err := errors.Join(parseInto(&t.ReceivedBytes, columns[received]), parseInto(&t.SentBytes, columns[sent])); err != nil {
+		var err error
+		column := 0
+		for field := range bytes.FieldsSeq(line[colon+1:]) {
+			switch column {
+			case received:
+				err = parseInto(&t.ReceivedBytes, field)
+			case sent:
+				err = errors.Join(err, parseInto(&t.SentBytes, field))
+			}
+			column++
+		}
+		if column <= sent {
+			return nil, fmt.Errorf("%q has %d columns", name, column)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		all[name] = t
@@ -114,15 +128,17 @@ const sector = 512
 
 // Disks returns the work of all disks, each counted once: without partitions and without devices that lie on others.
 func (r *Reader) Disks() (DiskUse, error) {
-	text, err := r.files.text(r.path("proc/diskstats"))
+	var sum DiskUse
+	var found bool
+	// Partitions are directories in those of their disks. A slash in a name is an exclamation mark there.
+	whole := func(name string) bool { return r.exists("sys/block/" + strings.ReplaceAll(name, "/", "!")) }
+	err := r.files.view(r.path("proc/diskstats"), func(text []byte) (err error) {
+		sum, found, err = parseDisks(text, whole)
+		return err
+	})
 	if errors.Is(err, os.ErrNotExist) {
 		return DiskUse{}, absent("this system has no /proc/diskstats")
 	}
-	if err != nil {
-		return DiskUse{}, fmt.Errorf("reading the disks: %w", err)
-	}
-	// Partitions are directories in those of their disks. A slash in a name is an exclamation mark there.
-	sum, found, err := parseDisks(text, func(name string) bool { return r.exists("sys/block/" + strings.ReplaceAll(name, "/", "!")) })
 	if err != nil {
 		return DiskUse{}, fmt.Errorf("reading the disks: %w", err)
 	}
@@ -133,15 +149,22 @@ func (r *Reader) Disks() (DiskUse, error) {
 }
 
 // parseDisks adds up the whole disks of /proc/diskstats, and reports whether there are any.
-func parseDisks(text string, whole func(name string) bool) (sum DiskUse, found bool, err error) {
-	for line := range strings.Lines(text) {
-		columns := strings.Fields(line)
+func parseDisks(text []byte, whole func(name string) bool) (sum DiskUse, found bool, err error) {
+	for line := range bytes.Lines(text) {
 		const device, reads, sectorsRead, writes, sectorsWritten = 2, 3, 5, 7, 9
-		if len(columns) <= sectorsWritten {
+		var columns [sectorsWritten + 1][]byte
+		n := 0
+		for field := range bytes.FieldsSeq(line) {
+			columns[n] = field
+			if n++; n == len(columns) {
+				break
+			}
+		}
+		if n < len(columns) {
 			continue
 		}
 		name := columns[device]
-		if slices.ContainsFunc(layered, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) || !whole(name) {
+		if slices.ContainsFunc(layered, func(prefix string) bool { return bytes.HasPrefix(name, []byte(prefix)) }) || !whole(string(name)) {
 			continue
 		}
 		var in, out, read, written int64
@@ -156,11 +179,6 @@ func parseDisks(text string, whole func(name string) bool) (sum DiskUse, found b
 		sum.Operations += in + out
 	}
 	return sum, found, nil
-}
-
-func parseInto(n *int64, text string) (err error) {
-	*n, err = strconv.ParseInt(text, 10, 64)
-	return err
 }
 
 // exists reports whether there is a file. The answer for a device never changes while it has its name.

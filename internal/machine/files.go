@@ -1,12 +1,12 @@
 package machine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -25,19 +25,27 @@ type fileReader struct {
 // whole is the size below which a reading has all of a file: the kernel fills a page before it returns a part (seq_file).
 const whole = 2048
 
-// text returns the content of a file.
-func (f *fileReader) text(path string) (string, error) {
-	if !f.keep {
-		content, err := os.ReadFile(path)
-		return string(content), err
-	}
+// view shows the content of a file to a function, which must not keep it.
+func (f *fileReader) view(path string, see func(text []byte) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	text, err := f.read(path, nil)
+	if err != nil {
+		return err
+	}
+	return see(text)
+}
+
+// read returns the content of a file until the next reading, or as much of it as is enough; the caller holds the lock.
+func (f *fileReader) read(path string, enough func(text []byte) bool) ([]byte, error) {
+	if !f.keep {
+		return os.ReadFile(path)
+	}
 	file, known := f.open[path]
 	if !known {
 		opened, err := os.Open(path)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", err
+			return nil, err
 		}
 		if err == nil {
 			file = keep(opened)
@@ -48,7 +56,7 @@ func (f *fileReader) text(path string) (string, error) {
 		f.open[path] = file
 	}
 	if file == nil {
-		return "", &os.PathError{Op: "open", Path: path, Err: os.ErrNotExist}
+		return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrNotExist}
 	}
 	if f.buffer == nil {
 		f.buffer = make([]byte, 16<<10)
@@ -61,10 +69,10 @@ func (f *fileReader) text(path string) (string, error) {
 		if err != nil { // a control group, or a device, that has gone
 			file.Close()
 			delete(f.open, path)
-			return "", fmt.Errorf("reading %s: %w", path, err)
+			return nil, fmt.Errorf("reading %s: %w", path, err)
 		}
-		if n += m; m == 0 || n < whole {
-			return string(f.buffer[:n]), nil
+		if n += m; m == 0 || n < whole || enough != nil && enough(f.buffer[:n]) {
+			return f.buffer[:n], nil
 		}
 	}
 }
@@ -82,47 +90,82 @@ func (f *fileReader) Close() error {
 	return nil
 }
 
-// counters reads named numbers from a file with a name and a number on each line, such as /proc/vmstat. Names that it lacks are left out.
-func (f *fileReader) counters(path string, names ...string) (map[string]int64, error) {
-	text, err := f.text(path)
-	if err != nil {
-		return nil, err
+// named is a number that a file has by name.
+type named struct {
+	name  string
+	value int64
+	found bool
+}
+
+// find looks for numbers in a file with a name and a number on each line, such as /proc/vmstat. It reads no more than has them: for each
+// reading of that file, the kernel adds up the counters of all CPUs.
+func (f *fileReader) find(path string, wanted []named) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var wrong error
+	text, err := f.read(path, func(text []byte) bool {
+		wrong = parseNamed(text[:bytes.LastIndexByte(text, '\n')+1], wanted)
+		return wrong != nil || !slices.ContainsFunc(wanted, func(n named) bool { return !n.found })
+	})
+	if err == nil && wrong == nil {
+		wrong = parseNamed(text, wanted)
 	}
-	found := make(map[string]int64, len(names))
-	for line := range strings.Lines(text) {
-		name, value, _ := strings.Cut(line, " ")
-		if !slices.Contains(names, name) {
-			continue
+	if wrong != nil {
+		return fmt.Errorf("%s: %w", path, wrong)
+	}
+	return err
+}
+
+// parseNamed looks for numbers that have not been found yet.
+func parseNamed(text []byte, wanted []named) error {
+	missing := 0
+	for _, n := range wanted {
+		if !n.found {
+			missing++
 		}
-		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %s is no number: %w", path, name, err)
+	}
+	for line := range bytes.Lines(text) {
+		if missing == 0 {
+			break
 		}
-		if found[name] = n; len(found) == len(names) {
+		name, value, _ := bytes.Cut(line, []byte(" "))
+		for i := range wanted {
+			n := &wanted[i]
+			if n.found || string(name) != n.name {
+				continue
+			}
+			if err := parseInto(&n.value, bytes.TrimSpace(value)); err != nil {
+				return fmt.Errorf("%s is no number: %w", name, err)
+			}
+			n.found = true
+			missing--
 			break
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // number reads a file that holds one.
-func (f *fileReader) number(path string) (int64, error) {
-	text, err := f.text(path)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+func (f *fileReader) number(path string) (n int64, err error) {
+	err = f.view(path, func(text []byte) error { return parseInto(&n, bytes.TrimSpace(text)) })
+	return n, err
+}
+
+func parseInto(n *int64, text []byte) (err error) {
+	*n, err = strconv.ParseInt(string(text), 10, 64)
+	return err
 }
 
 // parseStalled returns the time in the line "some" of pressure information, "some avg10=0.00 avg60=0.00 avg300=0.00 total=12" in
 // microseconds; see Documentation/accounting/psi.rst of Linux.
-func parseStalled(text string) (time.Duration, bool) {
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "some ") {
+func parseStalled(text []byte) (time.Duration, bool) {
+	for line := range bytes.Lines(text) {
+		if !bytes.HasPrefix(line, []byte("some ")) {
 			continue
 		}
-		_, total, _ := strings.Cut(line, "total=")
-		microseconds, err := strconv.ParseInt(strings.TrimSpace(total), 10, 64)
+		_, total, _ := bytes.Cut(line, []byte("total="))
+		var microseconds int64
+		err := parseInto(&microseconds, bytes.TrimSpace(total))
 		return time.Duration(microseconds) * time.Microsecond, err == nil
 	}
 	return 0, false
@@ -137,22 +180,20 @@ type stat struct {
 }
 
 // parseStat reads /proc/stat, and of its CPUs those that are wanted; none means all.
-func parseStat(text string, wanted []int) (stat, error) {
+func parseStat(text []byte, wanted []int) (stat, error) {
 	s := stat{cpus: map[int]CPUTimes{}}
-	for line := range strings.Lines(text) {
-		name, rest, _ := strings.Cut(line, " ")
-		digits, isCPU := strings.CutPrefix(name, "cpu")
+	for line := range bytes.Lines(text) {
+		name, rest, _ := bytes.Cut(line, []byte(" "))
+		digits, isCPU := bytes.CutPrefix(name, []byte("cpu"))
 		switch {
-		case name == "ctxt":
-			n, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
-			if err != nil {
+		case string(name) == "ctxt":
+			if err := parseInto(&s.switches, bytes.TrimSpace(rest)); err != nil {
 				return stat{}, fmt.Errorf("%q: %w", line, err)
 			}
-			s.switches = n
 			return s, nil // the rest counts processes and interrupts
 		case !isCPU:
 			continue
-		case digits == "":
+		case len(digits) == 0:
 			times, err := parseCPUTimes(rest)
 			if err != nil {
 				return stat{}, err
@@ -160,7 +201,7 @@ func parseStat(text string, wanted []int) (stat, error) {
 			s.all = times
 			continue
 		}
-		cpu, err := strconv.Atoi(digits)
+		cpu, err := strconv.Atoi(string(digits))
 		if err != nil {
 			return stat{}, fmt.Errorf("%q: %w", line, err)
 		}
@@ -177,12 +218,12 @@ func parseStat(text string, wanted []int) (stat, error) {
 
 // parseCPUTimes reads the columns of a CPU, in ticks: user, nice, system, idle, iowait, irq, softirq, steal and others that are part of
 // these; see proc_stat(5). Old kernels have fewer.
-func parseCPUTimes(text string) (CPUTimes, error) {
+func parseCPUTimes(text []byte) (CPUTimes, error) {
 	var t CPUTimes
 	column := 0
-	for field := range strings.FieldsSeq(text) {
-		ticks, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
+	for field := range bytes.FieldsSeq(text) {
+		var ticks int64
+		if err := parseInto(&ticks, field); err != nil {
 			return CPUTimes{}, fmt.Errorf("the times of a CPU, %q: %w", text, err)
 		}
 		of := &t.Busy

@@ -1,13 +1,15 @@
 package machine
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -48,11 +50,13 @@ type GroupReading struct {
 type GroupReader struct {
 	Group
 	files fileReader
+	// counted tells whether the blkio controller counts anything.
+	counted func() bool
 }
 
 // NewGroupReader returns a reader. A group without any directory has nothing but reasons.
 func NewGroupReader(g Group) *GroupReader {
-	return &GroupReader{Group: g, files: fileReader{keep: true}}
+	return &GroupReader{Group: g, files: fileReader{keep: true}, counted: sync.OnceValue(func() bool { return legacyCounts(g.BlockIO) })}
 }
 
 // Close closes the files of the group.
@@ -67,9 +71,12 @@ func (g *GroupReader) Read() (GroupReading, error) {
 		}
 		return r, nil
 	}
-	for q, read := range map[Quantity]func(*GroupReading) error{CPUTime: g.readCPU, MemoryUse: g.readMemory, PageFaults: g.readFaults, DiskIO: g.readDisk} {
-		if err := read(&r); err != nil {
-			r.Absent[q] = err.Error()
+	for _, part := range []struct {
+		quantity Quantity
+		read     func(*GroupReading) error
+	}{{CPUTime, g.readCPU}, {MemoryUse, g.readMemory}, {PageFaults, g.readFaults}, {DiskIO, g.readDisk}} {
+		if err := part.read(&r); err != nil {
+			r.Absent[part.quantity] = err.Error()
 		}
 	}
 	if r.CPU == nil && r.MemoryBytes == nil {
@@ -77,13 +84,16 @@ func (g *GroupReader) Read() (GroupReading, error) {
 			return GroupReading{}, err
 		}
 	}
-	for q, file := range map[Quantity]string{CPUPressure: "cpu.pressure", MemoryPressure: "memory.pressure", IOPressure: "io.pressure"} {
-		stalled, err := g.stalled(file)
+	for _, part := range []struct {
+		quantity Quantity
+		file     string
+	}{{CPUPressure, "cpu.pressure"}, {MemoryPressure, "memory.pressure"}, {IOPressure, "io.pressure"}} {
+		stalled, err := g.stalled(part.file)
 		if err != nil {
-			r.Absent[q] = err.Error()
+			r.Absent[part.quantity] = err.Error()
 			continue
 		}
-		r.Stalled[q] = stalled
+		r.Stalled[part.quantity] = stalled
 	}
 	return r, nil
 }
@@ -102,14 +112,13 @@ func (g *GroupReader) readCPU(r *GroupReading) error {
 	var nanoseconds int64
 	switch {
 	case g.Unified != "":
-		counts, err := g.files.counters(filepath.Join(g.Unified, "cpu.stat"), "usage_usec")
-		usec, ok := counts["usage_usec"]
-		if err != nil || !ok {
+		used := []named{{name: "usage_usec"}}
+		if err := g.files.find(g.Unified+"/cpu.stat", used); err != nil || !used[0].found {
 			return lacking("CPU time", "cpu.stat", err)
 		}
-		nanoseconds = usec * int64(time.Microsecond)
+		nanoseconds = used[0].value * int64(time.Microsecond)
 	case g.CPUAcct != "":
-		n, err := g.files.number(filepath.Join(g.CPUAcct, "cpuacct.usage"))
+		n, err := g.files.number(g.CPUAcct + "/cpuacct.usage")
 		if err != nil {
 			return lacking("CPU time", "cpuacct.usage", err)
 		}
@@ -122,12 +131,12 @@ func (g *GroupReader) readCPU(r *GroupReading) error {
 }
 
 func (g *GroupReader) readMemory(r *GroupReading) error {
-	path := filepath.Join(g.Memory, "memory.usage_in_bytes")
+	path := g.Memory + "/memory.usage_in_bytes"
 	if g.Memory == "" {
 		if g.Unified == "" {
 			return absent("the job's control group is in no hierarchy that counts memory")
 		}
-		path = filepath.Join(g.Unified, "memory.current")
+		path = g.Unified + "/memory.current"
 	}
 	bytes, err := g.files.number(path)
 	if err != nil {
@@ -146,16 +155,11 @@ func (g *GroupReader) readFaults(r *GroupReading) error {
 	if dir == "" {
 		return absent("the job's control group is in no hierarchy that counts page faults")
 	}
-	counts, err := g.files.counters(filepath.Join(dir, "memory.stat"), faults, major)
-	if err != nil {
+	counts := []named{{name: faults}, {name: major}}
+	if err := g.files.find(dir+"/memory.stat", counts); err != nil || !counts[0].found || !counts[1].found {
 		return lacking("page faults", "memory.stat", err)
 	}
-	all, ok1 := counts[faults]
-	read, ok2 := counts[major]
-	if !ok1 || !ok2 {
-		return lacking("page faults", "memory.stat", nil)
-	}
-	r.Faults, r.MajorFaults = &all, &read
+	r.Faults, r.MajorFaults = &counts[0].value, &counts[1].value
 	return nil
 }
 
@@ -166,15 +170,18 @@ func (g *GroupReader) readDisk(r *GroupReading) error {
 	case g.BlockIO != "":
 		use, err = g.legacyDisk()
 	case g.Unified != "":
-		var text string
-		if text, err = g.files.text(filepath.Join(g.Unified, "io.stat")); err == nil {
+		err = g.files.view(g.Unified+"/io.stat", func(text []byte) error {
 			use = parseIOStat(text)
+			return nil
+		})
+		if err != nil {
+			err = lacking("disk I/O", "io.stat", err)
 		}
 	default:
 		return absent("the job's control group is in no hierarchy that counts disk I/O")
 	}
 	if err != nil {
-		return lacking("disk I/O", "io.stat", err)
+		return err
 	}
 	r.Disk = &use
 	return nil
@@ -182,65 +189,137 @@ func (g *GroupReader) readDisk(r *GroupReading) error {
 
 // parseIOStat adds up the devices of io.stat: "8:0 rbytes=1 wbytes=2 rios=3 wios=4 …". A group that did nothing has an empty
 // file, and a device without I/O only its number.
-func parseIOStat(text string) DiskUse {
+func parseIOStat(text []byte) DiskUse {
 	var use DiskUse
-	for line := range strings.Lines(text) {
-		for field := range strings.FieldsSeq(line) {
-			name, value, _ := strings.Cut(field, "=")
-			n, err := strconv.ParseInt(value, 10, 64)
-			if err != nil {
-				continue
-			}
-			switch name {
-			case "rbytes":
-				use.ReadBytes += n
-			case "wbytes":
-				use.WrittenBytes += n
-			case "rios", "wios":
-				use.Operations += n
-			}
+	for field := range bytes.FieldsSeq(text) {
+		name, value, _ := bytes.Cut(field, []byte("="))
+		var n int64
+		if parseInto(&n, value) != nil {
+			continue
+		}
+		switch string(name) {
+		case "rbytes":
+			use.ReadBytes += n
+		case "wbytes":
+			use.WrittenBytes += n
+		case "rios", "wios":
+			use.Operations += n
 		}
 	}
 	return use
 }
 
-// legacyDisk reads the files of the blkio controller, groups below this one included: lines "8:0 Read 4096" for each device.
-func (g *GroupReader) legacyDisk() (DiskUse, error) {
-	var use DiskUse
-	sum := func(file string, to map[string]*int64) error {
-		text, err := g.files.text(filepath.Join(g.BlockIO, file))
-		if err != nil {
-			return err
-		}
-		for line := range strings.Lines(text) {
-			fields := strings.Fields(line)
-			if len(fields) != 3 {
-				continue // the total of all devices
-			}
-			if n, err := strconv.ParseInt(fields[2], 10, 64); err == nil && to[fields[1]] != nil {
-				*to[fields[1]] += n
-			}
-		}
-		return nil
-	}
-	err := errors.Join(
-		sum("blkio.throttle.io_service_bytes_recursive", map[string]*int64{"Read": &use.ReadBytes, "Write": &use.WrittenBytes}),
-		sum("blkio.throttle.io_serviced_recursive", map[string]*int64{"Read": &use.Operations, "Write": &use.Operations}),
-	)
-	return use, err
+// legacyCounters are the files of the blkio controller, groups below included, from those that count most. Throttling counts all that
+// reaches a disk, but since Linux 6.10 only if a limit was ever set for it; BFQ and, before Linux 5.0, CFQ count for the disks that they schedule.
+// See Documentation/admin-guide/cgroup-v1/blkio-controller.rst of Linux.
+var legacyCounters = []struct{ bytes, operations string }{
+	{"blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_serviced_recursive"},
+	{"blkio.bfq.io_service_bytes_recursive", "blkio.bfq.io_serviced_recursive"},
+	{"blkio.io_service_bytes_recursive", "blkio.io_serviced_recursive"},
 }
 
-func (g *GroupReader) stalled(file string) (time.Duration, error) {
+// legacyDisk reads what the blkio controller counts. Without any device, a group has done nothing, unless the controller's root has
+// none, either: then nobody counts.
+func (g *GroupReader) legacyDisk() (DiskUse, error) {
+	var missing error
+	exists := false
+	for _, c := range legacyCounters {
+		var use DiskUse
+		devices, err := g.legacySum(g.BlockIO+"/"+c.bytes, &use.ReadBytes, &use.WrittenBytes)
+		if err != nil {
+			missing = cmp.Or(missing, err)
+			continue
+		}
+		if exists = true; devices == 0 {
+			continue
+		}
+		if _, err := g.legacySum(g.BlockIO+"/"+c.operations, &use.Operations, &use.Operations); err != nil {
+			return DiskUse{}, lacking("disk I/O", c.operations, err)
+		}
+		return use, nil
+	}
+	if !exists {
+		return DiskUse{}, lacking("disk I/O", legacyCounters[0].bytes, missing)
+	}
+	if !g.counted() {
+		return DiskUse{}, absent("the blkio controller of this kernel counts no disk I/O: no disk has a limit or the scheduler BFQ")
+	}
+	return DiskUse{}, nil
+}
+
+// legacySum adds up a file of the blkio controller, of lines "8:0 Read 4096" for each device, and returns how many lines that are.
+func (g *GroupReader) legacySum(path string, reads, writes *int64) (lines int, err error) {
+	err = g.files.view(path, func(text []byte) error {
+		lines = parseBlockIO(text, reads, writes)
+		return nil
+	})
+	return lines, err
+}
+
+// parseBlockIO adds to the sums of reads and writes of all devices. The last line is the total of all devices.
+func parseBlockIO(text []byte, reads, writes *int64) (lines int) {
+	for line := range bytes.Lines(text) {
+		var fields [3][]byte
+		n := 0
+		for field := range bytes.FieldsSeq(line) {
+			if n < len(fields) {
+				fields[n] = field
+			}
+			n++
+		}
+		if n != len(fields) {
+			continue
+		}
+		to := reads
+		switch string(fields[1]) {
+		case "Read":
+		case "Write":
+			to = writes
+		default:
+			continue
+		}
+		var value int64
+		if parseInto(&value, fields[2]) == nil {
+			*to += value
+			lines++
+		}
+	}
+	return lines
+}
+
+// legacyCounts reports whether the blkio controller has counted anything on this machine: for its root, or the highest group that can be seen.
+func legacyCounts(group string) bool {
+	root := filepath.Clean(group)
+	for parent := filepath.Dir(root); parent != root && hasBlockIO(parent); parent = filepath.Dir(root) {
+		root = parent
+	}
+	for _, c := range legacyCounters {
+		var ignored int64
+		if text, err := os.ReadFile(filepath.Join(root, c.bytes)); err == nil && parseBlockIO(text, &ignored, &ignored) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func hasBlockIO(dir string) bool {
+	return slices.ContainsFunc(legacyCounters, func(c struct{ bytes, operations string }) bool {
+		_, err := os.Stat(filepath.Join(dir, c.bytes))
+		return err == nil
+	})
+}
+
+func (g *GroupReader) stalled(file string) (stalled time.Duration, err error) {
 	if g.Unified == "" {
 		return 0, absent("control groups of version 1 do not count pressure")
 	}
-	text, err := g.files.text(filepath.Join(g.Unified, file))
-	if err != nil {
+	ok := false
+	err = g.files.view(g.Unified+"/"+file, func(text []byte) error {
+		stalled, ok = parseStalled(text)
+		return nil
+	})
+	if err != nil || !ok {
 		return 0, lacking("pressure", file, err)
-	}
-	stalled, ok := parseStalled(text)
-	if !ok {
-		return 0, lacking("pressure", file, nil)
 	}
 	return stalled, nil
 }

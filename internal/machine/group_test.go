@@ -124,6 +124,58 @@ func TestWhatAControlGroupLacksIsAbsentWithTheReason(t *testing.T) {
 	require.ErrorContains(t, err, "reading the job's control group")
 }
 
+// Files of the blkio controller: that of Linux 6.18 without a limit on a virtual machine, which counts nothing, and those of its documentation.
+func TestDiskWorkOfAControlGroupOfVersionOne(t *testing.T) {
+	t.Parallel()
+	const (
+		nothing     = "Total 0\n"
+		throttled   = "blkio.throttle.io_service_bytes_recursive"
+		scheduled   = "blkio.bfq.io_service_bytes_recursive"
+		old         = "blkio.io_service_bytes_recursive"
+		bytes       = "254:0 Read 4096\n254:0 Write 512\n254:0 Sync 4608\n254:0 Async 0\n254:0 Discard 0\n254:0 Total 4608\nTotal 4608\n"
+		operations  = "254:0 Read 3\n254:0 Write 2\n254:0 Sync 5\n254:0 Async 0\n254:0 Discard 0\n254:0 Total 5\nTotal 5\n"
+		throttledIO = "blkio.throttle.io_serviced_recursive"
+	)
+	work := &machine.DiskUse{ReadBytes: 4096, WrittenBytes: 512, Operations: 5}
+	for name, c := range map[string]struct {
+		root, group map[string]string
+		want        *machine.DiskUse
+		absent      string
+	}{
+		"counted by a limit":       {map[string]string{throttled: bytes}, map[string]string{throttled: bytes, throttledIO: operations}, work, ""},
+		"counted by a scheduler":   {map[string]string{throttled: nothing, scheduled: bytes}, map[string]string{throttled: nothing, scheduled: bytes, "blkio.bfq.io_serviced_recursive": operations}, work, ""},
+		"counted by an old kernel": {map[string]string{old: bytes}, map[string]string{old: bytes, "blkio.io_serviced_recursive": operations}, work, ""},
+		"an idle group":            {map[string]string{throttled: bytes}, map[string]string{throttled: nothing, throttledIO: nothing}, &machine.DiskUse{}, ""},
+		"a kernel that counts nothing": {
+			map[string]string{throttled: nothing, scheduled: nothing}, map[string]string{throttled: nothing, scheduled: nothing}, nil, "counts no disk I/O",
+		},
+		"no operations":             {map[string]string{throttled: bytes}, map[string]string{throttled: bytes}, nil, "no " + throttledIO},
+		"no file of the controller": {nil, map[string]string{"tasks": ""}, nil, "no " + throttled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			for file, text := range c.root {
+				f.write("blkio/"+file, text)
+			}
+			for file, text := range c.group {
+				f.write("blkio/benchloom/job/"+file, text)
+				if c.root != nil { // each group on the way has the same files
+					f.write("blkio/benchloom/"+file, text)
+				}
+			}
+			r := machine.NewGroupReader(machine.Group{BlockIO: filepath.Join(f.root, "blkio/benchloom/job")})
+			defer func() { require.NoError(t, r.Close()) }()
+			for range 2 {
+				reading, err := r.Read()
+				require.NoError(t, err)
+				require.Equal(t, c.want, reading.Disk)
+				require.Contains(t, reading.Absent[machine.DiskIO], c.absent)
+			}
+		})
+	}
+}
+
 // The kernel's own files end when their group does, and are written anew for each reading.
 func TestAControlGroupOfTheKernel(t *testing.T) {
 	t.Parallel()

@@ -47,8 +47,10 @@ type Config struct {
 // Reader takes readings. Any number of goroutines may use it.
 type Reader struct {
 	config Config
-	cpus   []int
-	files  fileReader
+	// root ends with a slash.
+	root  string
+	cpus  []int
+	files fileReader
 	// missing is set if there is no proc file system.
 	missing bool
 	begin   time.Time
@@ -59,7 +61,8 @@ type Reader struct {
 // NewReader returns a reader. It never fails: what the machine lacks is missing
 // from the readings.
 func NewReader(c Config) *Reader {
-	r := &Reader{config: c, cpus: slices.Clone(c.CPUs), begin: c.Now(), files: fileReader{keep: c.KeepOpen}}
+	root := strings.TrimSuffix(filepath.Clean(c.Root), string(filepath.Separator)) + string(filepath.Separator)
+	r := &Reader{config: c, root: root, cpus: slices.Clone(c.CPUs), begin: c.Now(), files: fileReader{keep: c.KeepOpen}}
 	_, err := os.Stat(r.path("proc"))
 	r.missing = err != nil
 	if len(r.cpus) == 0 && !r.missing {
@@ -68,7 +71,7 @@ func NewReader(c Config) *Reader {
 	return r
 }
 
-func (r *Reader) path(name string) string { return filepath.Join(r.config.Root, name) }
+func (r *Reader) path(name string) string { return r.root + name }
 
 // Close closes the files that a reader keeps open.
 func (r *Reader) Close() error { return r.files.Close() }
@@ -172,9 +175,9 @@ func (r *Reader) Read() Reading {
 		return reading
 	}
 	r.readCPUs(&reading)
-	for q, resource := range map[Quantity]string{CPUPressure: "cpu", MemoryPressure: "memory", IOPressure: "io"} {
-		r.readPressure(&reading, q, resource)
-	}
+	r.readPressure(&reading, CPUPressure, "cpu")
+	r.readPressure(&reading, MemoryPressure, "memory")
+	r.readPressure(&reading, IOPressure, "io")
 	r.readFrequency(&reading)
 	r.readThrottling(&reading)
 	r.readMemory(&reading)
@@ -182,11 +185,11 @@ func (r *Reader) Read() Reading {
 }
 
 func (r *Reader) readCPUs(reading *Reading) {
-	text, err := r.files.text(r.path("proc/stat"))
 	var counts stat
-	if err == nil {
+	err := r.files.view(r.path("proc/stat"), func(text []byte) (err error) {
 		counts, err = parseStat(text, r.cpus)
-	}
+		return err
+	})
 	if err != nil {
 		reading.Absent[CPUTime] = fmt.Sprintf("/proc/stat cannot be read: %v", err)
 		return
@@ -211,13 +214,17 @@ func (r *Reader) readCPUs(reading *Reading) {
 }
 
 func (r *Reader) readPressure(reading *Reading, q Quantity, resource string) {
-	text, err := r.files.text(r.path("proc/pressure/" + resource))
+	var stalled time.Duration
+	var ok bool
+	err := r.files.view(r.path("proc/pressure/"+resource), func(text []byte) error {
+		stalled, ok = parseStalled(text)
+		return nil
+	})
 	if err != nil {
 		// Opening succeeds and reading fails where it is switched off (psi=0).
 		reading.Absent[q] = "the kernel has no pressure information: it is built without, or booted without psi=1"
 		return
 	}
-	stalled, ok := parseStalled(text)
 	if !ok {
 		reading.Absent[q] = fmt.Sprintf("/proc/pressure/%s has no line \"some\"", resource)
 		return
@@ -261,22 +268,21 @@ func (r *Reader) readThrottling(reading *Reading) {
 }
 
 func (r *Reader) readMemory(reading *Reading) {
-	counts, err := r.files.counters(r.path("proc/vmstat"), "pswpin", "pswpout", "pgfault", "pgmajfault")
-	if err != nil {
+	counts := []named{{name: "pswpin"}, {name: "pswpout"}, {name: "pgfault"}, {name: "pgmajfault"}}
+	if err := r.files.find(r.path("proc/vmstat"), counts); err != nil {
 		reading.Absent[Swapping] = fmt.Sprintf("/proc/vmstat cannot be read: %v", err)
 		return
 	}
-	if faults, ok := counts["pgfault"]; ok {
-		reading.Faults = &faults
+	in, out, faults, major := counts[0], counts[1], counts[2], counts[3]
+	if faults.found {
+		reading.Faults = &faults.value
 	}
-	if major, ok := counts["pgmajfault"]; ok {
-		reading.MajorFaults = &major
+	if major.found {
+		reading.MajorFaults = &major.value
 	}
-	in, ok1 := counts["pswpin"]
-	out, ok2 := counts["pswpout"]
-	if !ok1 || !ok2 {
+	if !in.found || !out.found {
 		reading.Absent[Swapping] = "/proc/vmstat does not count swapping: the kernel is built without swap"
 		return
 	}
-	reading.SwappedPages = in + out
+	reading.SwappedPages = in.value + out.value
 }
