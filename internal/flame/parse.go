@@ -39,6 +39,9 @@ func Formats() []Format { return []Format{Pprof, PerfScript, Callgrind, Folded, 
 // ErrNotAProfile reports input that is not in its format, or exceeds the bounds of a profile.
 var ErrNotAProfile = errors.New("not a profile")
 
+// ErrNoSamples reports a profile without samples. It is an [ErrNotAProfile].
+var ErrNoSamples = fmt.Errorf("%w: it has no samples; the command may have been too short", ErrNotAProfile)
+
 // Bounds of one profile. A perf recording of five minutes at 999 Hz on 16 CPUs stays below all.
 const (
 	// MaxSize bounds text in bytes; it is read line by line.
@@ -80,7 +83,7 @@ func Parse(format Format, r io.Reader) (*profile.Profile, error) {
 		return nil, fmt.Errorf("reading a profile in the format %s: %w", format, err)
 	}
 	if len(p.Sample) == 0 {
-		return nil, fmt.Errorf("%w: it has no samples; the command may have been too short", ErrNotAProfile)
+		return nil, ErrNoSamples
 	}
 	return p, nil
 }

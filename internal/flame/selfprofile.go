@@ -138,12 +138,19 @@ func (f *selfProfile) activities() ([]interval, error) {
 	return all, nil
 }
 
+// unnamedActivity stands for queries that rustc numbers and gives no name: those whose results it
+// loads from an earlier compilation.
+const unnamedActivity = "[query without a name]"
+
 // activity names an event: by its label, without arguments, and by its kind unless it is a
 // query or a plain activity, because other kinds have the labels of queries as well.
 func (f *selfProfile) activity(kind, event uint64) (string, error) {
-	label, err := f.name(event)
-	if err != nil {
-		return "", err
+	label := unnamedActivity
+	if _, named := f.addresses[event]; named || event >= firstRegularString {
+		var err error
+		if label, err = f.name(event); err != nil {
+			return "", err
+		}
 	}
 	label, _, _ = strings.Cut(label, "\x1e") // arguments follow
 	k, err := f.name(kind)

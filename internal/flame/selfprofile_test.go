@@ -110,6 +110,15 @@ func TestActivitiesOfTheCompilerBecomeStacks(t *testing.T) {
 	}
 }
 
+// An incremental compilation loads results of queries to which it gives no names.
+func TestAQueryOfASelfProfileMayHaveNoName(t *testing.T) {
+	t.Parallel()
+	p, err := flame.Parse(flame.SelfProfile, strings.NewReader(selfProfile(words, activity{0, 77, 1, 0, 100})))
+	require.NoError(t, err)
+	require.Len(t, p.Sample, 1)
+	require.Contains(t, p.Sample[0].Location[0].Line[0].Function.Name, "[query without a name]")
+}
+
 func TestADamagedSelfProfileIsRefused(t *testing.T) {
 	t.Parallel()
 	whole := selfProfile(words, activity{0, 3, 1, 0, 100})
@@ -122,7 +131,7 @@ func TestADamagedSelfProfileIsRefused(t *testing.T) {
 		"another stream":            {whole + "\x09\x00\x00\x00\x00", "stream 9"},
 		"half an event":             {whole + "\x00\x01\x00\x00\x00x", "incomplete"},
 		"no streams":                {whole[:streamHeader], "MMES"},
-		"an unknown string":         {selfProfile(words, activity{0, 77, 1, 0, 100}), "string 77 has no address"},
+		"an unknown string":         {selfProfile(words, activity{77, 3, 1, 0, 100}), "string 77 has no address"},
 		"a string outside":          {selfProfile(words, activity{0, firstRegular + 1<<40, 1, 0, 100}), "outside the strings"},
 		"a string in the header":    {selfProfile(words, activity{0, firstRegular, 1, 0, 100}), "outside the strings"},
 		"a string without an end":   {strings.ReplaceAll(selfProfile(words[:4], activity{0, 3, 1, 0, 100}), "\xff", "-"), "has no end"},
