@@ -74,7 +74,9 @@ type Profile struct {
 // ProfileFiles holds open files, rewound, of one format.
 type ProfileFiles struct {
 	Format string
-	Files  []*os.File
+	// Type of samples that is shown first; empty: the files' own choice.
+	Type  string
+	Files []*os.File
 }
 
 // Command is an ad-hoc job's one command line. It runs in an empty directory.

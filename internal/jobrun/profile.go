@@ -153,7 +153,7 @@ func sizeOf(pattern string) (size int64, files int) {
 }
 
 func (r *runner) keepProfile(ctx context.Context, u *unit, with suite.Profiling, what string) (failure *Failure, err error) {
-	files := ProfileFiles{Format: with.Format}
+	files := ProfileFiles{Format: with.Format, Type: with.Type}
 	defer func() {
 		for _, f := range files.Files {
 			err = errors.Join(err, f.Close())

@@ -22,6 +22,7 @@ type profiler struct {
 	File        text          `yaml:"file" doc:"What run writes, a path or glob pattern below ${work}; several files become one profile. Default: ${profile_file}."`
 	Convert     arguments     `yaml:"convert" doc:"A command that prints the file in the format, if run writes another one."`
 	Format      text          `yaml:"format" jsonschema:"required,enum=pprof,enum=perf-script,enum=callgrind,enum=folded,enum=self-profile" doc:"The format of the file, or of what convert prints."`
+	Type        text          `yaml:"type" doc:"Type of samples that is shown first, such as alloc_space; default: the file's own."`
 	Timeout     duration      `yaml:"timeout" doc:"Bounds run, for example 1h; default: as the measured command."`
 	Requires    []requirement `yaml:"requires" doc:"What the machine or the artifact must have."`
 	at          position
@@ -66,6 +67,8 @@ type Profiling struct {
 	Convert []string
 	// Format of the file, or of what Convert prints.
 	Format string
+	// Type of samples that is shown first; empty: the file's own choice.
+	Type string
 	// Timeout bounds the profiler's command.
 	Timeout time.Duration
 }
@@ -146,7 +149,7 @@ func (p *parts) profiling(name string, with profiler, paths Paths) (out Profilin
 	file := filepath.Join(paths.Work, profileFileName)
 	place.builtin[fileVariable] = file
 	place.layers = append(place.layers, named[values]{{name: measuredVariable, at: with.at, value: values{texts: measure.Run, list: true}}})
-	out.Profiler, out.Format, out.File = name, with.Format.value, file
+	out.Profiler, out.Format, out.Type, out.File = name, with.Format.value, with.Type.value, file
 	if out.Measure.Run, err = place.list(with.Run); err != nil {
 		return out, err
 	}
@@ -188,6 +191,9 @@ func (c *checker) profilers(list named[profiler]) {
 		c.invalid(p.at, bench.CheckParameter("profiler", p.name))
 		c.environment(p.value.Env)
 		c.requirements(p.value.Requires)
+		if t := p.value.Type; t.given() {
+			c.invalid(t.at, bench.CheckParameter("type of samples", t.value))
+		}
 		uses := func(args arguments, variable string) bool {
 			return slices.ContainsFunc(args, func(t text) bool { return slices.Contains(variablesIn(t.value), variable) })
 		}

@@ -19,7 +19,7 @@ procedures:
     measure: {run: ["${work}/x", "${flags}"], dir: sub, env: {A: "1"}, sizes: {"size:x": x}}
     vars: {flags: [-a, "-b=${benchmark}"]}
     profilers:
-      cpu: {run: ["${measured}", "-cpuprofile=${profile_file}"], env: {B: "2"}, format: pprof}
+      cpu: {run: ["${measured}", "-cpuprofile=${profile_file}"], env: {B: "2"}, format: pprof, type: cpu}
       perf: {run: [own-perf, "${measured}"], file: "out/*.txt", format: folded, timeout: 3m}
 benchmarks: [{name: prog}]
 `
@@ -34,7 +34,7 @@ func TestAProfilerWrapsTheMeasuredCommand(t *testing.T) {
 	p, err := s.Profiling(tc, "cpu", testPaths())
 	require.NoError(t, err)
 	require.Equal(t, suite.Profiling{
-		Profiler: "cpu", Format: "pprof", File: "/w/benchloom-profile", Timeout: 90 * time.Second,
+		Profiler: "cpu", Format: "pprof", Type: "cpu", File: "/w/benchloom-profile", Timeout: 90 * time.Second,
 		Measure: suite.Measurement{Run: []string{"/w/x", "-a", "-b=prog", "-cpuprofile=/w/benchloom-profile"}, Dir: "/w/sub", Env: []string{"A=1", "B=2"}},
 	}, p)
 
@@ -61,6 +61,7 @@ func TestMistakesInProfilersAreNamed(t *testing.T) {
 	for profiler, want := range map[string]string{
 		`{run: ["${measured}"], format: pprof}`:                                              "run does not name ${profile_file}",
 		`{run: [x, "${profile_file}"], format: elf}`:                                         `format "elf" is unknown`,
+		`{run: [x, "${profile_file}"], format: pprof, type: "a;b"}`:                          `type of samples "a;b"`,
 		`{run: [x, "${profile_file}"]}`:                                                      `the key "format" is missing`,
 		`{run: [x], file: out, convert: [cat, out], format: pprof}`:                          "file and convert exclude each other",
 		`{run: [x], file: /etc/passwd, format: pprof}`:                                       "a profiler writes below ${work}",

@@ -246,6 +246,11 @@ func (s *Suite) warnFiles(ps *problems, known string) {
 			note(prepared.Files)
 			noteStrings(reflect.ValueOf(prepared), note)
 			noteStrings(reflect.ValueOf(recipe), note)
+			for _, name := range s.Profilers(tc.Benchmark) {
+				if with, err := s.Profiling(tc, name, paths); err == nil {
+					noteStrings(reflect.ValueOf(with), note)
+				}
+			}
 		}
 	}
 	for name, isDir := range s.files {

@@ -109,3 +109,30 @@ func TestTheGoSuitePinsItsModules(t *testing.T) {
 		}), name)
 	}
 }
+
+func TestTheProfilersOfTheSuitesThatComeWithBenchloom(t *testing.T) {
+	t.Parallel()
+	load := func(name string) *suite.Suite {
+		s, err := suite.LoadDir("../../suites/" + name)
+		require.NoError(t, err)
+		return s
+	}
+	golang, rust := load("go"), load("rustc")
+	require.Equal(t, []string{"cachegrind", "callgrind", "perf", "pprof-cpu"}, golang.Profilers("shfmt"))
+	require.Equal(t, []string{"cachegrind", "callgrind", "perf", "pprof-allocs", "pprof-cpu", "pprof-heap", "pprof-mutex"}, golang.Profilers("fft"))
+	require.Equal(t, []string{"cachegrind", "callgrind", "perf", "self-profile"}, rust.Profilers("traits"))
+
+	compile := bench.TestCase{Benchmark: "shfmt", Profile: "build", Scenario: "full", Backend: "gc", Target: linux}
+	p, err := golang.Profiling(compile, "pprof-cpu", testPaths())
+	require.NoError(t, err)
+	require.Equal(t, []string{"build", "-o", "/w/out/", "-toolexec=sh '/s/profile-tool.sh' '/w/profiles'", "./cmd/shfmt"}, p.Measure.Run[1:])
+	require.Contains(t, p.Measure.Env, "GOPROXY=off", "a profile is made offline, too")
+
+	heap, err := golang.Profiling(bench.TestCase{Benchmark: "fft", Backend: "gc", Target: linux}, "pprof-heap", testPaths())
+	require.NoError(t, err)
+	require.Equal(t, "inuse_space", heap.Type)
+
+	program, err := rust.ProfilerProgram(bench.TestCase{Benchmark: "traits", Profile: "debug", Scenario: "full", Backend: "llvm", Target: linux}, "perf")
+	require.NoError(t, err)
+	require.Equal(t, "perf", program.Name, "the suite's own is placed like the common one")
+}
