@@ -305,8 +305,21 @@ func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registr
 		}
 	}
 	r.Target, r.SizeClass, r.Pool, r.Labels, r.BenchmarkSets = i.Target, i.SizeClass, i.Pool, i.Labels, i.BenchmarkSets
-	r.MachineType, r.MachineGroup, r.Devices = i.MachineType, i.MachineGroup, i.Devices
+	r.MachineType, r.MachineGroup, r.Devices = i.MachineType, i.MachineGroup, withPrograms(i.Devices, r.Devices)
 	return nil
+}
+
+// withPrograms adds to the configured devices the programs that a collector has found on
+// its machine: nobody configures them.
+func withPrograms(configured, found []string) []string {
+	devices := slices.Clone(configured)
+	for _, d := range found {
+		name, _ := bench.DeviceProgram(d)
+		if _, known := bench.ProgramOf(name); known && d == (bench.Program{Name: name}).Device() && !slices.Contains(devices, d) {
+			devices = append(devices, d)
+		}
+	}
+	return devices
 }
 
 func (s *enrolmentHandlers) listWantedVersions(ctx context.Context, _ *none) (*body[apiclient.WantedVersionList], error) {

@@ -15,10 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/jobrun"
 	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/internal/probe"
 )
 
 // MachineConfig describes the resources of this machine that benchmarks may
@@ -128,6 +130,11 @@ func isolation(config measure.SandboxConfig, unenforced []measure.Unenforced) st
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ",")
+}
+
+// Programs tries the programs of profilers in the slot, before it runs jobs.
+func (m *Machine) Programs(ctx context.Context) ([]probe.Tried, error) {
+	return probe.Programs(ctx, m.sandbox, bench.Programs())
 }
 
 // Close releases the slot.

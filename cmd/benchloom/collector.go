@@ -28,6 +28,7 @@ import (
 	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/metrics"
+	"github.com/benchloom/benchloom/internal/probe"
 	"github.com/benchloom/benchloom/internal/revision"
 	"github.com/benchloom/benchloom/internal/tune"
 	"github.com/benchloom/benchloom/starter"
@@ -284,7 +285,16 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 	if err := f.reachable(account, machine.Unenforced, config.WorkDir, f.artifactDir, filepath.Join(f.stateDir, "suites")); err != nil {
 		return c, nil, err
 	}
-	registration, err := f.registration(machine)
+	programs, err := machine.Programs(ctx)
+	if err != nil {
+		return c, nil, fmt.Errorf("trying the programs of profilers: %w", err)
+	}
+	for _, p := range programs {
+		if !p.Works() {
+			log.InfoContext(ctx, "a profiler cannot be used here", "program", p.Name, "reason", p.Reason, "remedy", p.Remedy)
+		}
+	}
+	registration, err := f.registration(machine, programs)
 	if err != nil {
 		return c, nil, err
 	}
@@ -510,7 +520,7 @@ func encoded(facts measure.Facts) (json.RawMessage, error) {
 	return text, nil
 }
 
-func (f *collectorFlags) registration(machine *workers.Machine) (apiclient.Registration, error) {
+func (f *collectorFlags) registration(machine *workers.Machine, programs []probe.Tried) (apiclient.Registration, error) {
 	pool, err := f.asked(machine)
 	if err != nil {
 		return apiclient.Registration{}, usage(err)
@@ -537,7 +547,7 @@ func (f *collectorFlags) registration(machine *workers.Machine) (apiclient.Regis
 			return r, usage(err)
 		}
 	}
-	if err := f.machine.describe(&r, machine, limit, f.cacheRoot); err != nil {
+	if err := f.machine.describe(&r, machine, programs, limit, f.cacheRoot); err != nil {
 		return r, err
 	}
 	for _, u := range machine.Unenforced {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/machine"
@@ -122,6 +123,15 @@ func (f *doctorFlags) diagnose(cmd *cobra.Command, tuner tune.Tuner) error {
 	} else {
 		d.NotMeasured = err.Error()
 	}
+	if sandbox != nil {
+		programs, err := probe.Programs(cmd.Context(), sandbox, bench.Programs())
+		if err != nil {
+			return errors.New("cancelled: the programs of profilers were not tried")
+		}
+		for _, p := range programs {
+			d.Findings = append(d.Findings, ofProgram(p))
+		}
+	}
 	if f.output == formatTable {
 		if err := cli.WriteDiagnosis(cmd.OutOrStdout(), d, view(cmd)); err != nil {
 			return err
@@ -141,6 +151,15 @@ func (f *doctorFlags) diagnose(cmd *cobra.Command, tuner tune.Tuner) error {
 		return nil
 	}
 	return cli.WriteNoise(cmd.OutOrStdout(), d, view(cmd))
+}
+
+// ofProgram grades the program of a profiler.
+func ofProgram(p probe.Tried) tune.Finding {
+	name := "profiler " + p.Name
+	if p.Works() {
+		return tune.Finding{Name: name, Grade: tune.Good, Value: "works"}
+	}
+	return tune.Finding{Name: name, Grade: tune.Unavailable, Reason: p.Reason, Remedy: p.Remedy}
 }
 
 // openProbe returns a sandbox in a directory of its own. This program may be where no account of benchmarks can execute it.

@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/probe"
 	"github.com/benchloom/benchloom/workers"
 )
 
@@ -44,12 +46,17 @@ func (f *machineFlags) check() error {
 
 // describe adds the machine's properties to a registration, with the resources that
 // a job may use: the slot's limits, else the whole machine. A slot of a shared host
-// is a container by default.
-func (f *machineFlags) describe(r *apiclient.Registration, machine *workers.Machine, limit int64, cacheRoot string) error {
+// is a container by default. The programs of profilers that work here are devices, too.
+func (f *machineFlags) describe(r *apiclient.Registration, machine *workers.Machine, programs []probe.Tried, limit int64, cacheRoot string) error {
 	if err := f.check(); err != nil {
 		return usage(err)
 	}
-	r.MachineType, r.MachineGroup, r.Devices = f.machineType, f.group, f.devices
+	r.MachineType, r.MachineGroup, r.Devices = f.machineType, f.group, slices.Clone(f.devices)
+	for _, p := range programs {
+		if device := (bench.Program{Name: p.Name}).Device(); p.Works() && !slices.Contains(r.Devices, device) {
+			r.Devices = append(r.Devices, device)
+		}
+	}
 	r.CPUs, r.MemoryBytes = machine.Jobs.CPUs, machine.Facts.MemoryBytes
 	if limit > 0 {
 		r.MemoryBytes = limit

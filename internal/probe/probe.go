@@ -1,5 +1,6 @@
 // Package probe measures how noisy a machine is: it compares a small program with
-// itself, in turns and look by look, as suspicions are decided.
+// itself, in turns and look by look, as suspicions are decided. It also tries the programs
+// of profilers.
 //
 // The package knows no suites and no service; the program, the readings of the
 // machine and the clock come in as arguments.
