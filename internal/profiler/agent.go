@@ -122,7 +122,7 @@ func (a *Agent) RecordTiming(name string, begin, end time.Time) {
 	}
 	took := end.Sub(begin)
 	series := Series{Scope: ScopeTiming, Name: name}
-	if took < 0 || !a.batches.add(point{series: series, value: took.Seconds(), at: at, index: index}) {
+	if took < 0 || !a.batches.add(series, point{value: took.Seconds(), at: at, index: index}) {
 		a.totals.dropped.Add(1)
 	}
 }
@@ -326,7 +326,7 @@ func (a *Agent) round(ctx context.Context) {
 		if !live {
 			return
 		}
-		values, absent, err := s.sample(ctx, now, a.config.Now)
+		fresh, absent, err := s.sample(ctx, now, a.config.Now)
 		if err != nil {
 			a.totals.failed.Add(1)
 			s.failed(a.config.Log, err)
@@ -335,11 +335,7 @@ func (a *Agent) round(ctx context.Context) {
 		for _, absence := range absent {
 			a.batches.lack(absence)
 		}
-		for series, value := range values {
-			if !a.batches.add(point{series: series, value: value, at: at, index: index}) {
-				a.totals.dropped.Add(1)
-			}
-		}
+		a.totals.dropped.Add(a.batches.addAll(fresh, at, index))
 	}
 }
 

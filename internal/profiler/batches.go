@@ -16,66 +16,87 @@ type batches struct {
 	attempt, host string
 
 	mu sync.Mutex
-	// open has the values since the last take, history what each series had in total.
-	open    map[Series]*Batch
-	history map[Series]*extent
-	system  int // number of series in history that are no timings
-	absent  map[Series]string
-	closed  bool
+	// places has the series that were admitted.
+	places map[Series]*place
+	system int // number of them that are no timings
+	absent map[Series]string
+	closed bool
 }
 
-type extent struct{ values, batches int }
+// place is what a series has: the values since the last take, and the number of all values and batches so far.
+type place struct {
+	open            Batch
+	values, batches int
+	// usual is the size of the last batch.
+	usual int
+}
 
 func newBatches(attempt, host string) *batches {
-	return &batches{attempt: attempt, host: host, open: map[Series]*Batch{}, history: map[Series]*extent{}, absent: map[Series]string{}}
+	return &batches{attempt: attempt, host: host, places: map[Series]*place{}, absent: map[Series]string{}}
 }
 
 // point is a value with its place in time.
 type point struct {
-	series Series
-	value  float64
-	at     time.Time
-	index  int
+	value float64
+	at    time.Time
+	index int
 }
 
-// add keeps a value and reports whether there was room for it. After close nothing is kept.
-func (b *batches) add(p point) bool {
-	if math.IsNaN(p.value) || math.IsInf(p.value, 0) {
-		return false
-	}
+// add keeps a value of a series and reports whether there was room for it. After close nothing is kept.
+func (b *batches) add(s Series, p point) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
+	return b.keep(b.admit(s), p)
+}
+
+// addAll keeps the values of a sample, and returns how many of them there was no room for.
+func (b *batches) addAll(fresh []*track, at time.Time, index int) (refused int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, t := range fresh {
+		if t.place == nil && !math.IsNaN(t.value) {
+			t.place = b.admit(t.Series)
+		}
+		if !b.keep(t.place, point{value: t.value, at: at, index: index}) {
+			refused++
+		}
+	}
+	return refused
+}
+
+// admit returns the place of a series; nil: it has none. The caller holds the lock.
+func (b *batches) admit(s Series) *place {
+	if at, known := b.places[s]; known {
+		return at
+	}
+	timings := len(b.places) - b.system
+	full := s.Scope == ScopeTiming && timings >= MaxTimingSeries || s.Scope != ScopeTiming && b.system >= MaxSystemSeries
+	if b.closed || full || !validName(s) {
+		return nil
+	}
+	if s.Scope != ScopeTiming {
+		b.system++
+	}
+	at := &place{open: Batch{Series: s, Unit: s.Unit(), Attempt: b.attempt, Host: b.host}}
+	b.places[s] = at
+	return at
+}
+
+// keep keeps a value, and reports whether there was room for it. The caller holds the lock.
+func (b *batches) keep(at *place, p point) bool {
+	if at == nil || b.closed || at.values >= MaxValues || math.IsNaN(p.value) || math.IsInf(p.value, 0) {
 		return false
 	}
-	had, known := b.history[p.series]
-	if !known {
-		if !validName(p.series) {
-			return false
-		}
-		timings := len(b.history) - b.system
-		if p.series.Scope == ScopeTiming && timings >= MaxTimingSeries || p.series.Scope != ScopeTiming && b.system >= MaxSystemSeries {
-			return false
-		}
-		had = &extent{}
-		b.history[p.series] = had
-		if p.series.Scope != ScopeTiming {
-			b.system++
-		}
+	open := &at.open
+	if len(open.Values) == 0 {
+		open.Sequence = at.batches
+		at.batches++
+		open.Values, open.Batches, open.Times = make([]float64, 0, at.usual), make([]int, 0, at.usual), make([]time.Time, 0, at.usual)
 	}
-	if had.values >= MaxValues {
-		return false
-	}
-	had.values++
-	batch, ok := b.open[p.series]
-	if !ok {
-		batch = &Batch{Series: p.series, Unit: p.series.Unit(), Attempt: b.attempt, Host: b.host, Sequence: had.batches}
-		had.batches++
-		b.open[p.series] = batch
-	}
-	batch.Values = append(batch.Values, p.value)
-	batch.Batches = append(batch.Batches, p.index)
-	batch.Times = append(batch.Times, p.at)
+	at.values++
+	open.Values = append(open.Values, p.value)
+	open.Batches = append(open.Batches, p.index)
+	open.Times = append(open.Times, p.at)
 	return true
 }
 
@@ -134,9 +155,13 @@ func (b *batches) taken() Upload {
 	for _, series := range slices.SortedFunc(maps.Keys(b.absent), Series.compare) {
 		u.Absent = append(u.Absent, Absence{Scope: series.Scope, Metric: Metric(series.Name), Reason: b.absent[series]})
 	}
-	for _, series := range slices.SortedFunc(maps.Keys(b.open), Series.compare) {
-		u.Batches = append(u.Batches, *b.open[series])
+	for _, series := range slices.SortedFunc(maps.Keys(b.places), Series.compare) {
+		at := b.places[series]
+		if at.usual = len(at.open.Values); at.usual == 0 {
+			continue
+		}
+		u.Batches = append(u.Batches, at.open)
+		at.open.Values, at.open.Batches, at.open.Times = nil, nil, nil
 	}
-	clear(b.open)
 	return u
 }

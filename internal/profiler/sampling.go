@@ -13,21 +13,37 @@ import (
 type source struct {
 	Collector
 	scope Scope
-	// totals are the counters of the last sample.
-	totals  map[Series]total
+	// tracks are the series in the order in which they were first seen, which is mostly that of each sample; known has them by name.
+	tracks []*track
+	known  map[Series]*track
+	// fresh are the series of the present sample, samples counts these.
+	fresh   []*track
+	samples int
+	// lacking are the metrics whose absence has been told.
+	lacking map[Metric]bool
 	trouble rate.Sometimes
 }
 
-type total struct {
+// track is a series of a source with its last sample.
+type track struct {
+	Series
+	unit  Unit
 	value float64
-	at    time.Time
+	// sample is the number of that sample.
+	sample int
+	// total is the counter then, at its time; counted is set once there was one.
+	total   float64
+	at      time.Time
+	counted bool
+	// place gathers the values; nil: none has been found.
+	place *place
 }
 
 // sources wraps collectors.
 func sources(scope Scope, collectors []Collector) []*source {
 	var all []*source
 	for _, c := range collectors {
-		all = append(all, &source{Collector: c, scope: scope, totals: map[Series]total{}, trouble: rate.Sometimes{Interval: logEvery}})
+		all = append(all, &source{Collector: c, scope: scope, known: map[Series]*track{}, lacking: map[Metric]bool{}, trouble: rate.Sometimes{Interval: logEvery}})
 	}
 	return all
 }
@@ -35,9 +51,11 @@ func sources(scope Scope, collectors []Collector) []*source {
 // slowest is the longest time that a reading may take. The moment of a slower one is not known well enough for a rate.
 const slowest = Interval / 2
 
-// sample reads the collector; now is the present time. A failure costs this sample only: the next rate is that since the last
-// successful one.
-func (s *source) sample(ctx context.Context, now time.Time, clock func() time.Time) (values map[Series]float64, absent []Absence, err error) {
+// sample reads the collector; now is the present time. It returns the series with a value, until the next sample. A failure costs this
+// sample only: the next rate is that since the last successful one.
+//
+// It runs ten times a second beside a measurement, so it looks up nothing that it knows from the sample before.
+func (s *source) sample(ctx context.Context, now time.Time, clock func() time.Time) (fresh []*track, absent []Absence, err error) {
 	var collected Collected
 	err = guarded(func() (err error) {
 		collected, err = s.Collect(ctx)
@@ -49,42 +67,67 @@ func (s *source) sample(ctx context.Context, now time.Time, clock func() time.Ti
 	if err != nil {
 		return nil, nil, err
 	}
-	for metric, reason := range collected.Absent {
-		absent = append(absent, Absence{Scope: s.scope, Metric: metric, Reason: reason})
-	}
-	values = make(map[Series]float64, len(collected.Values))
-	for _, v := range collected.Values {
-		series := Series{Scope: s.scope, Name: string(v.Metric), Device: v.Device}
-		unit := series.Unit()
-		if unit == "" {
+	s.samples++
+	s.fresh = s.fresh[:0]
+	for i, v := range collected.Values {
+		t := s.track(i, v)
+		if t.unit == "" {
 			return nil, nil, fmt.Errorf("%s is no metric", v.Metric)
 		}
 		value := v.Value
 		if v.Counter {
 			var ok bool
-			if value, ok = s.perSecond(series, v.Value, now); !ok {
+			if value, ok = t.perSecond(v.Value, now); !ok {
 				continue
 			}
 		}
-		if unit == Ratio {
+		if t.unit == Ratio {
 			// Counters of the kernel are updated in steps, so that their growth may exceed the time.
 			value = min(max(value, 0), 1)
 		}
-		values[series] = value
+		if t.value = value; t.sample != s.samples { // else it was told twice
+			t.sample = s.samples
+			s.fresh = append(s.fresh, t)
+		}
 	}
-	return values, absent, nil
+	for metric, reason := range collected.Absent {
+		if !s.lacking[metric] {
+			s.lacking[metric] = true
+			absent = append(absent, Absence{Scope: s.scope, Metric: metric, Reason: reason})
+		}
+	}
+	return s.fresh, absent, nil
+}
+
+// track returns the series of a value, the i-th one of its sample.
+func (s *source) track(i int, v Value) *track {
+	if i < len(s.tracks) {
+		if t := s.tracks[i]; t.Name == string(v.Metric) && t.Device == v.Device {
+			return t
+		}
+	}
+	series := Series{Scope: s.scope, Name: string(v.Metric), Device: v.Device}
+	t := s.known[series]
+	if t == nil {
+		t = &track{Series: series, unit: series.Unit()}
+		// Beyond, values are refused; a source that invents names must not be remembered for each.
+		if len(s.tracks) < MaxSystemSeries {
+			s.known[series] = t
+			s.tracks = append(s.tracks, t)
+		}
+	}
+	return t
 }
 
 // perSecond returns the growth of a counter since the last sample. There is none at first, when no time has passed, and when the
 // counter ran backwards: this sample is then the one to start from.
-func (s *source) perSecond(series Series, value float64, now time.Time) (float64, bool) {
-	before, known := s.totals[series]
-	s.totals[series] = total{value: value, at: now}
-	passed := now.Sub(before.at)
-	if !known || passed <= 0 || value < before.value {
+func (t *track) perSecond(value float64, now time.Time) (float64, bool) {
+	before, passed, known := t.total, now.Sub(t.at), t.counted
+	t.total, t.at, t.counted = value, now, true
+	if !known || passed <= 0 || value < before {
 		return 0, false
 	}
-	return (value - before.value) / passed.Seconds(), true
+	return (value - before) / passed.Seconds(), true
 }
 
 // failed logs what kept a source from being read, at most once a minute.

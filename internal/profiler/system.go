@@ -90,7 +90,8 @@ func wholeMachine(r machine.Reading) Collected {
 			c.Absent[CPUSteal] = reason
 		}
 	}
-	for q, metric := range pressures {
+	for _, q := range kinds {
+		metric := pressures[q]
 		if stalled, ok := r.Stalled[q]; ok {
 			seconds(metric, "", stalled.Seconds())
 		} else {
@@ -103,15 +104,20 @@ func wholeMachine(r machine.Reading) Collected {
 		const mega = 1e6
 		c.Values = append(c.Values, Value{Metric: CPUFrequency, Value: r.MHz * mega})
 	}
-	for metric, count := range map[Metric]*int64{PageFaults: r.Faults, MajorPageFaults: r.MajorFaults} {
+	faults := func(metric Metric, count *int64) {
 		if count == nil {
 			c.Absent[metric] = "the machine does not count page faults in /proc/vmstat"
 		} else {
 			c.Values = append(c.Values, Value{Metric: metric, Value: float64(*count), Counter: true})
 		}
 	}
+	faults(PageFaults, r.Faults)
+	faults(MajorPageFaults, r.MajorFaults)
 	return c
 }
+
+// kinds are the quantities of pressure in the order of series: that of each sample is the same.
+var kinds = []machine.Quantity{machine.CPUPressure, machine.MemoryPressure, machine.IOPressure}
 
 var pressures = map[machine.Quantity]Metric{
 	machine.CPUPressure: CPUPressure, machine.MemoryPressure: MemoryPressure, machine.IOPressure: IOPressure,
@@ -158,7 +164,11 @@ func group(r machine.GroupReading) Collected {
 	if r.Disk != nil {
 		c.Values = append(c.Values, disks(*r.Disk)...)
 	}
-	for q, stalled := range r.Stalled {
+	for _, q := range kinds {
+		stalled, ok := r.Stalled[q]
+		if !ok {
+			continue
+		}
 		c.Values = append(c.Values, Value{Metric: pressures[q], Value: stalled.Seconds(), Counter: true})
 	}
 	for q, reason := range r.Absent {
