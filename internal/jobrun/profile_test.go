@@ -88,6 +88,7 @@ func TestAProfilerThatFailsIsTheFailureOfItsTestCase(t *testing.T) {
 		"crashes":            {`{run: [sh, -c, "echo so sad; kill -SEGV $$$$", "${profile_file}"], format: folded}`, bench.FailJob, "under p"},
 		"hangs":              {`{run: [sh, -c, "exec sleep 60", "${profile_file}"], timeout: 1s, format: folded}`, bench.FailTimeout, "killed after its time limit of 1s"},
 		"writes without end": {`{run: [sh, -c, "cat /dev/zero > $$0", "${profile_file}"], timeout: 50s, format: folded}`, bench.FailPermanent, "its profile exceeded 1.0 MiB"},
+		"leaves 5 GB":        {`{run: [truncate, --size=5G, "${profile_file}"], format: folded}`, bench.FailPermanent, "its profile exceeded 1.0 MiB"},
 		"writes nothing":     {`{run: ["true", "${profile_file}"], format: folded}`, bench.FailJob, "wrote no profile"},
 		"leaves a link":      {`{run: [ln, -s, /etc/passwd, "${profile_file}"], format: folded}`, bench.FailPermanent, "reading the profile"},
 		"leaves a pipe":      {`{run: [mkfifo, "${profile_file}"], format: folded}`, bench.FailPermanent, "not a regular file"},
