@@ -91,6 +91,10 @@ bench-trust: build postgres ## try whether verdicts are right, with and without 
 soak: build postgres ## flood the API for 15 minutes at 200 connections, beside a collector that works (SOAKFLAGS='-duration 1m')
 	@scripts/soak $(SOAKFLAGS)
 
+.PHONY: soak-profiler
+soak-profiler: ## run profiling agents for 20 minutes against a server that hangs, refuses, resets and fails in turn
+	BENCHLOOM_PROFILER_SOAK=20m go test -count=1 -timeout 40m -v -run '^TestLongAServerThatFailsInEveryWay' ./internal/profiler
+
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## vet and lint
 	go vet ./...

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,21 +64,19 @@ func (r *Reader) Networks() (map[string]Traffic, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the network interfaces: %w", err)
 	}
-	hardware, others := map[string]Traffic{}, map[string]Traffic{}
-	for name, t := range all {
-		if r.exists("sys/class/net/" + name + "/device") {
-			hardware[name] = t
-		} else if name != "lo" {
-			others[name] = t
-		}
+	hardware := false
+	for name := range all {
+		hardware = hardware || r.isHardware(name)
 	}
-	switch {
-	case len(hardware) > 0:
-		return hardware, nil
-	case len(others) > 0:
-		return others, nil
+	maps.DeleteFunc(all, func(name string, _ Traffic) bool { return hardware && !r.isHardware(name) || !hardware && name == "lo" })
+	if len(all) == 0 {
+		return nil, absent("the machine has no network interface but the loopback")
 	}
-	return nil, absent("the machine has no network interface but the loopback")
+	return all, nil
+}
+
+func (r *Reader) isHardware(network string) bool {
+	return r.exists("sys/class/net/" + network + "/device")
 }
 
 // parseTraffic reads /proc/net/dev: after two lines of heads "eth0: 1 2 3 …", where names may have colons, too.

@@ -23,7 +23,7 @@ type batches struct {
 	closed bool
 }
 
-// place is what a series has: the values since the last take, and the number of all values and batches so far.
+// place gathers a series: its values since the last take, and the number of all values and batches so far.
 type place struct {
 	open            Batch
 	values, batches int

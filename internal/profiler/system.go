@@ -3,8 +3,8 @@ package profiler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/benchloom/benchloom/internal/machine"
 )
@@ -72,7 +72,8 @@ func orAbsent(c Collected, err error) (Collected, error) {
 }
 
 func wholeMachine(r machine.Reading) Collected {
-	c := Collected{Absent: map[Metric]string{}}
+	const others = 8
+	c := Collected{Values: make([]Value, 0, len(r.CPUs)+others), Absent: map[Metric]string{}}
 	seconds := func(metric Metric, device string, value float64) {
 		c.Values = append(c.Values, Value{Metric: metric, Device: device, Value: value, Counter: true})
 	}
@@ -82,7 +83,7 @@ func wholeMachine(r machine.Reading) Collected {
 		seconds(CPUSteal, "", r.All.Steal.Seconds()/count)
 	}
 	for cpu, times := range r.CPUs {
-		seconds(CPUUtil, fmt.Sprintf("cpu%d", cpu), (times.Busy + times.Interrupts).Seconds())
+		seconds(CPUUtil, "cpu"+strconv.Itoa(cpu), (times.Busy + times.Interrupts).Seconds())
 	}
 	if reason, absent := r.Absent[machine.CPUTime]; absent {
 		c.Absent[CPUUtil] = reason
@@ -125,7 +126,7 @@ var pressures = map[machine.Quantity]Metric{
 
 func networks(interfaces map[string]machine.Traffic) Collected {
 	var sum machine.Traffic
-	var c Collected
+	c := Collected{Values: make([]Value, 0, 2*len(interfaces)+2)}
 	add := func(device string, t machine.Traffic) {
 		c.Values = append(c.Values,
 			Value{Metric: NetThroughputSent, Device: device, Value: float64(t.SentBytes), Counter: true},
@@ -149,7 +150,7 @@ func disks(use machine.DiskUse) []Value {
 }
 
 func group(r machine.GroupReading) Collected {
-	c := Collected{Absent: map[Metric]string{}}
+	c := Collected{Values: make([]Value, 0, len(units)), Absent: map[Metric]string{}}
 	if r.CPU != nil {
 		c.Values = append(c.Values, Value{Metric: CPUUsed, Value: r.CPU.Seconds(), Counter: true})
 	}
