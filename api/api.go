@@ -218,6 +218,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		enrolment,
 		&runHandlers{base: s, record: c.Store, workflows: c.Starter},
 		&profileHandlers{base: s, record: c.Store},
+		&codeProfileHandlers{base: s, record: c.Store, files: c.Blobs},
 		&buildHandlers{base: s, record: c.Store},
 		&retentionHandlers{base: s, record: c.Store, workflows: c.Starter},
 		&packedHandlers{base: s, record: c.Store},
@@ -286,7 +287,7 @@ func (s *base) humaConfig() huma.Config {
 	}
 }
 
-// schemaName keeps types of the same name apart: those of the packages stats and profiler are prefixed.
+// schemaName keeps types of the same name apart: those of the packages stats, flame and profiler are prefixed.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for t.Kind() == reflect.Pointer {
@@ -299,6 +300,8 @@ func schemaName(t reflect.Type, hint string) string {
 		return "ProblemDetail"
 	case path.Base(t.PkgPath()) == "stats":
 		return "Stats" + name
+	case path.Base(t.PkgPath()) == "flame":
+		return "Flame" + name
 	case path.Base(t.PkgPath()) == "profiler":
 		return "Profiler" + name
 	}

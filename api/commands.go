@@ -44,7 +44,7 @@ func (s *requestHandlers) createCommands(ctx context.Context, wanted apiclient.N
 	r := bench.Request{
 		Project: wanted.Project, Type: wanted.Type,
 		Submission: bench.Submission{Queue: wanted.Queue, Branch: wanted.Branch, Submitter: caller(ctx).Owner, IdempotencyKey: wanted.IdempotencyKey},
-		Scope:      bench.Scope{SizeClass: wanted.SizeClass, Constraints: own, Profiling: givenProfiling(wanted.Profiling)},
+		Scope:      bench.Scope{Profiler: wanted.Profiler, SizeClass: wanted.SizeClass, Constraints: own, Profiling: givenProfiling(wanted.Profiling)},
 	}
 	f, err := s.facts(ctx, r, project)
 	if err != nil {

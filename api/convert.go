@@ -15,7 +15,7 @@ func requestOf(r bench.Request) apiclient.Request {
 	return apiclient.Request{
 		ID: r.ID, Project: r.Project, Type: r.Type, Tag: r.Tag, Parent: r.Parent, PR: r.PR, WaitsFor: r.WaitsFor,
 		ParentNote: r.ParentNote, Status: r.Status, Outcome: r.Outcome,
-		Submitter: r.Submitter, Queue: r.Queue, Branch: r.Branch, Selection: r.Selection, Versus: r.Versus, Command: shownCommand(r.Command), Batch: r.Batch, CommitDate: r.CommitDate,
+		Submitter: r.Submitter, Queue: r.Queue, Branch: r.Branch, Selection: r.Selection, Versus: r.Versus, Profiler: r.Profiler, Command: shownCommand(r.Command), Batch: r.Batch, CommitDate: r.CommitDate,
 		CreatedAt: r.CreatedAt, AdmittedAt: r.AdmittedAt, JobsDoneAt: r.JobsDoneAt, EndedAt: r.CompletedAt,
 		Baseline: r.Baseline, Verdicts: verdictsOf(r.Summary), Message: r.Message, WorkflowID: r.Ref().WorkflowID(),
 		Constraints: constraintsOf(r.Constraints), Profiling: shownProfiling(r.Profiling),
@@ -63,7 +63,7 @@ func jobOf(j bench.Job) apiclient.Job {
 		argv = j.Command.Argv
 	}
 	return apiclient.Job{
-		Key: j.Key, Name: j.Name, Place: j.Line, Command: argv, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
+		Key: j.Key, Name: j.Name, Place: j.Line, Command: argv, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Profiler: j.Profiler, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
 		TestCases: notNil(j.TestCases), Done: j.Done, SizeClass: j.SizeClass, SizeReason: j.SelectedWhy, Pool: j.Pool, TaskQueue: j.TaskQueue, Queue: j.Queue,
 		Generation: j.Generation, Status: j.Status, Message: j.Message, MovedFrom: j.MovedFrom, MovedAt: j.MovedAt, CreatedAt: j.CreatedAt, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
 		WorkflowID: j.Ref().WorkflowID(), Constraints: constraintsOf(j.Constraints), Canary: j.IsCanary(),

@@ -47,6 +47,7 @@ func (s *base) problemOf(ctx context.Context, err error) error {
 	var ready *huma.ErrorModel
 	var wrong *suite.Error
 	unplaceable := plan.Unplaceable(err)
+	var absent *plan.NoProgramError
 	var full *fairshare.TooManyWaiting
 	var early *fairshare.TooEarly
 	var away *inspect.TemporalError
@@ -66,6 +67,8 @@ func (s *base) problemOf(ctx context.Context, err error) error {
 			p.Errors = append(p.Errors, &huma.ErrorDetail{Location: location, Message: w.Message})
 		}
 		return p
+	case errors.As(err, &absent):
+		return problemf(http.StatusUnprocessableEntity, "no-program", "%s", absent)
 	case unplaceable != nil:
 		return problemf(http.StatusUnprocessableEntity, "no-collector", "%s", unplaceable)
 	case errors.Is(err, plan.ErrNoCollector):

@@ -171,39 +171,44 @@ func onRun(path string, body any) func(*rolesWorld) example {
 
 // examples holds a call of each operation by its ID. Whatever it changes is made for it.
 var examples = map[string]func(*rolesWorld) example{
-	"info":                 get("/info"),
-	"get-revision":         get("/revision?subject=service"),
-	"get-overview":         get("/overview"),
-	"list-projects":        get("/projects"),
-	"get-project":          get("/projects/go"),
-	"list-admissions":      get("/projects/go/admissions"),
-	"list-commits":         get("/projects/go/commits"),
-	"get-queue":            get("/projects/go/queue"),
-	"check-results":        get("/projects/go/results/check"),
-	"list-queues":          get("/queues"),
-	"list-requests":        get("/requests"),
-	"get-shares":           get("/shares"),
-	"get-retention":        get("/retention"),
-	"list-shapes":          get("/sizeclasses"),
-	"get-shape":            get("/sizeclasses/none"),
-	"list-collectors":      get("/collectors"),
-	"get-collector":        get("/collectors/own"),
-	"get-collector-use":    get("/collectors/own/use"),
-	"list-collector-runs":  get("/collectors/own/runs"),
-	"get-collector-noise":  get("/collectors/own/noise"),
-	"get-run":              func(w *rolesWorld) example { return example{path: "/runs/" + w.doneRun()} },
-	"list-run-results":     func(w *rolesWorld) example { return example{path: "/runs/" + w.doneRun() + "/results"} },
-	"get-profile":          func(w *rolesWorld) example { return example{path: "/runs/" + w.doneRun() + "/profile/series"} },
-	"get-profile-metrics":  func(w *rolesWorld) example { return example{path: "/runs/" + w.doneRun() + "/profile/metrics"} },
-	"list-audit":           get("/audit"),
-	"list-tokens":          get("/tokens"),
-	"compare":              get("/compare?project=go&a=done&b=done"),
-	"get-compared-values":  get("/compare/values?project=go&a=done&b=done&row=gin/build/full/gc/x86_64-unknown-linux-gnu/wall-time"),
-	"get-compared-machine": get("/compare/machine?project=go&a=done&b=done&row=gin/build/full/gc/x86_64-unknown-linux-gnu/wall-time"),
-	"get-earlier-values":   get("/compare/earlier?project=go&b=done&row=gin/build/full/gc/x86_64-unknown-linux-gnu/wall-time"),
-	"export-results":       get("/results/export?project=go"),
-	"read-history":         get("/projects/go/history"),
-	"get-build":            get("/builds/" + buildKey),
+	"info":                        get("/info"),
+	"get-revision":                get("/revision?subject=service"),
+	"get-overview":                get("/overview"),
+	"list-projects":               get("/projects"),
+	"get-project":                 get("/projects/go"),
+	"list-admissions":             get("/projects/go/admissions"),
+	"list-commits":                get("/projects/go/commits"),
+	"get-queue":                   get("/projects/go/queue"),
+	"check-results":               get("/projects/go/results/check"),
+	"list-queues":                 get("/queues"),
+	"list-requests":               get("/requests"),
+	"get-shares":                  get("/shares"),
+	"get-retention":               get("/retention"),
+	"list-shapes":                 get("/sizeclasses"),
+	"get-shape":                   get("/sizeclasses/none"),
+	"list-collectors":             get("/collectors"),
+	"get-collector":               get("/collectors/own"),
+	"get-collector-use":           get("/collectors/own/use"),
+	"list-collector-runs":         get("/collectors/own/runs"),
+	"get-collector-noise":         get("/collectors/own/noise"),
+	"get-run":                     func(w *rolesWorld) example { return example{path: "/runs/" + w.doneRun()} },
+	"list-run-results":            func(w *rolesWorld) example { return example{path: "/runs/" + w.doneRun() + "/results"} },
+	"get-profile":                 func(w *rolesWorld) example { return example{path: "/runs/" + w.doneRun() + "/profile/series"} },
+	"get-profile-metrics":         func(w *rolesWorld) example { return example{path: "/runs/" + w.doneRun() + "/profile/metrics"} },
+	"list-code-profiles":          get("/projects/go/profiles"),
+	"get-code-profile":            get("/profiles/paaaaaaaaaa"), // one that there is not
+	"get-code-profile-file":       get("/profiles/paaaaaaaaaa/file"),
+	"list-code-profile-functions": get("/profiles/paaaaaaaaaa/functions"),
+	"diff-code-profiles":          get("/profiles/diff?a=paaaaaaaaaa&b=paaaaaaaaaa"),
+	"list-audit":                  get("/audit"),
+	"list-tokens":                 get("/tokens"),
+	"compare":                     get("/compare?project=go&a=done&b=done"),
+	"get-compared-values":         get("/compare/values?project=go&a=done&b=done&row=gin/build/full/gc/x86_64-unknown-linux-gnu/wall-time"),
+	"get-compared-machine":        get("/compare/machine?project=go&a=done&b=done&row=gin/build/full/gc/x86_64-unknown-linux-gnu/wall-time"),
+	"get-earlier-values":          get("/compare/earlier?project=go&b=done&row=gin/build/full/gc/x86_64-unknown-linux-gnu/wall-time"),
+	"export-results":              get("/results/export?project=go"),
+	"read-history":                get("/projects/go/history"),
+	"get-build":                   get("/builds/" + buildKey),
 	"get-build-chunk": func(w *rolesWorld) example { // that a run of the caller's needs, and that is not stored
 		_, j := w.run()
 		spec := bench.BuildSpec{Tag: j.request.Tag, Target: linux, Key: bench.BuildKey(buildKey)}
@@ -317,7 +322,16 @@ var examples = map[string]func(*rolesWorld) example{
 		return example{"/runs/" + string(run) + "/log?offset=0", "output\n", "application/octet-stream"}
 	},
 	"upload-profile": onRun("/runs/%s/profile/batches", samples("a1", sampled(cpuUsed, "a1", 0, 3))),
-	// A run that builds nothing: it is refused after everything else was checked.
+	// Runs that make no profile: they are refused after everything else was checked.
+	"upload-raw-profile": func(w *rolesWorld) example {
+		run, _ := w.run()
+		return example{"/runs/" + string(run) + "/code-profile/raw", "raw", "application/octet-stream"}
+	},
+	"upload-code-profile": func(w *rolesWorld) example {
+		run, _ := w.run()
+		return example{"/runs/" + string(run) + "/code-profile?format=pprof&raw=" + strings.Repeat("0", 64), "profile", "application/octet-stream"}
+	},
+	// As above, a run that builds nothing: it is refused after everything else was checked.
 	"upload-build-chunk": func(w *rolesWorld) example {
 		run, _ := w.run()
 		return example{"/runs/" + string(run) + "/build/chunks/0", "piece", "application/octet-stream"}

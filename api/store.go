@@ -35,6 +35,7 @@ type Store interface {
 	EnrolmentRecord
 	RunRecord
 	ProfileRecord
+	CodeProfileRecord
 	BuildRecord
 	RetentionRecord
 	WorkRecord

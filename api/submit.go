@@ -32,6 +32,9 @@ func (s *requestHandlers) createRequest(ctx context.Context, in *createRequest) 
 	if wanted.Command != nil || batch != nil {
 		return s.createCommands(ctx, wanted, batch)
 	}
+	if wanted.Profiler != "" {
+		orDefault(&wanted.Type, bench.AdHoc)
+	}
 	orDefault(&wanted.Type, bench.Release)
 	if err := checkRequest(wanted); err != nil {
 		return nil, err
@@ -146,6 +149,8 @@ func differs(wanted apiclient.NewRequest, stored bench.Request) error {
 		other = "tag"
 	case stored.Versus != wanted.Versus:
 		other = "artifact to be measured in turns with"
+	case stored.Profiler != wanted.Profiler:
+		other = "profiler"
 	case stored.SizeClass != wanted.SizeClass:
 		other = "size class"
 	case stored.Queue != wanted.Queue:
@@ -186,7 +191,7 @@ func checkRequest(r apiclient.NewRequest) error {
 func asked(wanted apiclient.NewRequest, account string) (bench.Request, error) {
 	by := bench.Submission{Submitter: account, Queue: wanted.Queue, Branch: wanted.Branch, IdempotencyKey: wanted.IdempotencyKey}
 	from := bench.Origin{Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate}
-	scope := bench.Scope{Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass}
+	scope := bench.Scope{Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, Profiler: wanted.Profiler}
 	var r bench.Request
 	var err error
 	switch wanted.Type {

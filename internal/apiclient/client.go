@@ -71,6 +71,9 @@ type call struct {
 	body        []byte
 	contentType string
 	encoding    string
+	// stream is sent instead of body: so many bytes of it.
+	stream io.Reader
+	size   int64
 	// out receives the JSON of the answer, unless nil.
 	out any
 	// timeout bounds the call; 0 means callTimeout.
@@ -132,6 +135,9 @@ func (c *Client) send(bounded, caller context.Context, call call) (*http.Respons
 	request, err := http.NewRequestWithContext(bounded, call.method, target, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("building the request %s %s: %w", call.method, call.path, err)
+	}
+	if call.stream != nil {
+		request.Body, request.ContentLength, request.GetBody = io.NopCloser(io.LimitReader(call.stream, call.size)), call.size, nil
 	}
 	request.Header.Set("User-Agent", "benchloom")
 	if c.token != "" {

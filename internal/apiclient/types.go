@@ -53,6 +53,7 @@ type NewRequest struct {
 	CommitDate     *time.Time        `json:"commit_date,omitempty" doc:"Date of the release or commit; determines the order of releases."`
 	Selection      bench.Selection   `json:"selection,omitzero" doc:"Part of the suite to measure; empty: all defaults."`
 	Versus         string            `json:"versus,omitempty" doc:"For adhoc, with a tag: the baseline, an artifact that is measured in turns with it, iteration by iteration, and compared with it." example:"1.25.0"`
+	Profiler       string            `json:"profiler,omitempty" maxLength:"64" doc:"For adhoc, with a tag and a selection of one test case: run that once under this profiler of the suite instead of measuring it, and with versus, also the other artifact." example:"pprof-cpu"`
 	Command        *Command          `json:"command,omitempty" doc:"For adhoc: a command line instead of the suite."`
 	Jobs           []NewJob          `json:"jobs,omitempty" minItems:"1" maxItems:"100000" doc:"For adhoc: many command lines, each a job of this request; all are accepted or none. A job inherits from the request what it leaves out."`
 	Profiling      bench.Profiling   `json:"profiling,omitzero" doc:"What is recorded beside its runs; what is left out is as in its project."`
@@ -90,7 +91,8 @@ type Request struct {
 	Queue      string              `json:"queue,omitempty" doc:"Named queue; absent: the default one."`
 	Branch     string              `json:"branch,omitempty"`
 	Selection  bench.Selection     `json:"selection,omitzero"`
-	Versus     string              `json:"versus,omitempty" doc:"Tag of the artifact that it is measured in turns with."`
+	Versus     string              `json:"versus,omitempty" doc:"Tag of the artifact that it is measured in turns with, or that is profiled, too."`
+	Profiler   string              `json:"profiler,omitempty" doc:"Its test case is run under this profiler, not measured."`
 	Command    *Command            `json:"command,omitempty"`
 	Batch      int                 `json:"batch,omitempty" doc:"Number of commands submitted in it."`
 	CommitDate *time.Time          `json:"commit_date,omitempty"`
@@ -185,6 +187,7 @@ type Job struct {
 	Project    string           `json:"project"`
 	Tag        string           `json:"tag,omitempty"`
 	Versus     string           `json:"versus,omitempty" doc:"Tag of the artifact that is measured in turns with it; its results count as well."`
+	Profiler   string           `json:"profiler,omitempty" doc:"Runs its test case under this profiler."`
 	Kind       bench.JobKind    `json:"kind"`
 	Target     bench.Target     `json:"target"`
 	Backend    string           `json:"backend,omitempty"`

@@ -19,6 +19,27 @@ const codeProfileColumns = `p.id, p.project, p.request_id as request, j.key as j
 
 const fromCodeProfiles = ` from code_profile p join job_queue j on j.id = p.job_id join job_run n on n.id = p.run_id `
 
+// CheckProfileRun returns the errors of [Store.StoreCodeProfile] for a run, before its files
+// are stored. A run that has a profile may send it again.
+func (s *Store) CheckProfileRun(ctx context.Context, run bench.RunID) error {
+	return s.inTx(ctx, "looking for the job of run "+string(run), func(tx pgx.Tx) error {
+		r, job, err := lockRun(ctx, tx, run)
+		switch {
+		case err != nil:
+			return err
+		case job.Kind != bench.KindProfile:
+			return fmt.Errorf("%w: it is of kind %s", ErrNoProfileJob, job.Kind)
+		case r.Outcome == bench.RunRunning && job.Status.Open():
+			return nil
+		}
+		_, err = one[bench.CodeProfile](ctx, tx, `select `+codeProfileColumns+fromCodeProfiles+`where p.job_id = $1`, job.ID)
+		if errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("%w as %s", ErrRunClosed, r.Outcome)
+		}
+		return err
+	})
+}
+
 // StoreCodeProfile records the profile of an open run of a profile job; the files are in
 // the blob store. What identifies it is taken from the run. Only the first profile of a
 // job counts: a repetition returns that. The error is ErrNotFound for an unknown run,
@@ -76,7 +97,9 @@ type CodeProfileFilter struct {
 	Job     bench.JobKey
 	Run     bench.RunID
 	Tag     string
-	Limit   int // 1 to 500
+	// Benchmark narrows it to the profiles of one.
+	Benchmark string
+	Limit     int // 1 to 500
 }
 
 // CodeProfiles lists profiles, the newest first.
@@ -84,9 +107,10 @@ func (s *Store) CodeProfiles(ctx context.Context, filter CodeProfileFilter) ([]b
 	ps, err := all[bench.CodeProfile](ctx, s.pool, `select `+codeProfileColumns+fromCodeProfiles+`
 		where (@project = '' or p.project = @project) and (@request = '' or p.request_id = @request)
 			and (@job = '' or j.key = @job) and (@run = '' or p.run_id = @run) and (@tag = '' or p.tag = @tag)
+			and (@benchmark = '' or p.benchmark = @benchmark)
 		order by p.created_at desc, p.id desc limit @limit`,
 		pgx.NamedArgs{
-			"project": filter.Project, "request": string(filter.Request), "job": string(filter.Job), "run": string(filter.Run), "tag": filter.Tag,
+			"project": filter.Project, "request": string(filter.Request), "job": string(filter.Job), "run": string(filter.Run), "tag": filter.Tag, "benchmark": filter.Benchmark,
 			"limit": min(max(1, filter.Limit), maxListed),
 		})
 	return ps, wrap("listing profiles", err)
