@@ -26,25 +26,51 @@ const (
 )
 
 func newProfile() *cobra.Command {
-	return group(&cobra.Command{
-		Use:     "profile",
-		GroupID: groupLocal,
-		Short:   "Show and compare profiles, and draw them as flame graphs",
-		Long: `Reads files of profilers: pprof, text of 'perf script', callgrind, cachegrind,
+	var asked askedProfile
+	cmd := &cobra.Command{
+		Use:     "profile PROJECT TAG TESTCASE --with PROFILER",
+		GroupID: groupUse,
+		Short:   "Profile a benchmark; show, compare and draw profiles",
+		Long: `Runs one test case of an artifact under a profiler of its suite, where that is
+installed, and stores the profile. TESTCASE is
+BENCHMARK[/PROFILE[/SCENARIO[/BACKEND[/TARGET]]]]; what the suite has only one of may be
+left out. With --vs, another artifact is profiled as well. A profile explains a
+measurement and is none: nothing of it enters results. --wait shows progress until the
+profiles are made; the exit code is 4 if they are not.
+
+The other commands read stored profiles by their ID, or files of profilers: pprof, text of 'perf script', callgrind, cachegrind,
 rustc's -Zself-profile and folded stacks. The format is guessed from the content unless
 --format names it. '-' stands for standard input.`,
-		Example: `  benchloom profile top cpu.pprof
+		Example: `  benchloom profile go 1.26.0 gin/build/full --with pprof-cpu --vs 1.25.0 --wait
+  benchloom profile top cpu.pprof
   benchloom profile diff before.pprof after.pprof
   perf script | benchloom profile convert - -o html >flames.html`,
-	}, newProfileTop(), newProfileDiff(), newProfileConvert())
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return asked.run(cmd, args)
+		},
+	}
+	cmd.AddCommand(newProfileList(), newProfileGet(), newProfileTop(), newProfileDiff(), newProfileConvert())
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return exactArgs(3)(cmd, args)
+	}
+	asked.add(cmd)
+	return cmd
 }
 
 // profileFlags choose how files of profiles are read.
 type profileFlags struct {
+	serviceFlags
 	format, sampleType string
 }
 
 func (f *profileFlags) add(cmd *cobra.Command) {
+	f.serviceFlags.add(cmd.Flags())
 	valid := []string{""}
 	for _, known := range flame.Formats() {
 		valid = append(valid, string(known))
@@ -55,10 +81,16 @@ func (f *profileFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.sampleType, "type", "", "sample type, such as cpu, alloc_space or Ir (default: that of the profile)")
 }
 
-// read reads a file, or standard input for "-".
+// read reads a file, a stored profile by its ID, or standard input for "-".
 func (f *profileFlags) read(cmd *cobra.Command, name string) (*profile.Profile, error) {
 	in := cmd.InOrStdin()
-	if name != "-" {
+	stored, err := f.stored(cmd.Context(), name)
+	switch {
+	case err != nil:
+		return nil, err
+	case stored != nil:
+		in = stored
+	case name != "-":
 		file, err := os.Open(name)
 		if err != nil {
 			return nil, fmt.Errorf("reading a profile: %w", err)
@@ -95,7 +127,7 @@ func newProfileTop() *cobra.Command {
 	var most int
 	var output string
 	cmd := &cobra.Command{
-		Use:   "top FILE",
+		Use:   "top FILE|ID",
 		Short: "List the functions of a profile with their shares",
 		Long: `Lists the functions of a profile, those with the largest own value first. "With
 callees" includes what a function called.`,
@@ -132,7 +164,7 @@ func newProfileDiff() *cobra.Command {
 	var most int
 	var output string
 	cmd := &cobra.Command{
-		Use:   "diff FILE FILE",
+		Use:   "diff FILE|ID FILE|ID",
 		Short: "List the functions that differ most between two profiles",
 		Long: `Compares two profiles of the same program, before and after a change, by the
 shares of their functions in all samples: two profiles seldom have equally many. The
@@ -180,7 +212,7 @@ func newProfileConvert() *cobra.Command {
 	var f profileFlags
 	var before, output string
 	cmd := &cobra.Command{
-		Use:   "convert FILE",
+		Use:   "convert FILE|ID",
 		Short: "Write a profile as a flame graph or in another form",
 		Long: `Writes a profile to standard output: as a page with a flame graph, which needs
 nothing else (html), for 'go tool pprof' (pprof), as folded stacks (folded), or for
