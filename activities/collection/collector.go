@@ -43,6 +43,7 @@ type API interface {
 	SendProfile(ctx context.Context, run bench.RunID, u profiler.Upload) error
 	SuiteArchive(ctx context.Context, hash string) ([]byte, error)
 	BuildsAPI
+	CodeProfilesAPI
 }
 
 // Artifacts fetches artifacts; *artifact.Cache implements it. A run calls it

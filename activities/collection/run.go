@@ -145,6 +145,9 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	use(m.CacheDir)
 	s.profile.timed(jobrun.Fetching, began)
 	job.Suite, job.SuiteDir = fetched.Suite, fetched.Dir
+	if plan.Job.Kind == bench.KindProfile {
+		job.Profile = s.profiling(plan.Job.Profiler, fetched.Suite)
+	}
 	return c.within(ctx, plan, s, func(ctx context.Context) error { return c.job(ctx, m, job, s, out) })
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/artifact"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/blobs"
 	"github.com/benchloom/benchloom/internal/diagnose/inspect"
 	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/jobrun"
@@ -58,6 +59,14 @@ benchmarks:
   - {name: fails, kind: runtime, measure: {run: [sh, -c, "echo fails >>%[1]s/journal; echo broken; exit 3"]}}
   - {name: slow, kind: runtime, timeouts: {measure: 100ms}, measure: {run: [sh, -c, "echo slow >>%[1]s/journal; sleep 1000"]}}
   - {name: endless, kind: runtime, measure: {run: [sh, -c, "echo endless >>%[1]s/journal; sleep 1000"]}}
+  - name: profiled
+    kind: runtime
+    measure: {run: [sh, -c, "echo profiled >>%[1]s/journal"]}
+    profilers:
+      good: {run: [sh, -c, 'f=$$1; shift; "$$@"; echo "main;slow 90" >$$f.1; echo "main;quick 10" >$$f.2', sh, "${profile_file}", "${measured}"], file: benchloom-profile.*, format: folded}
+      one: {run: [sh, -c, 'f=$$1; shift; "$$@"; echo "main;slow 9" >$$f', sh, "${profile_file}", "${measured}"], format: folded}
+      bad: {run: [sh, -c, 'f=$$1; shift; "$$@"; echo "so sad"; echo x y z >$$f', sh, "${profile_file}", "${measured}"], format: folded}
+      crashes: {run: [sh, -c, 'echo so sad; kill -SEGV $$$$', sh, "${profile_file}"], format: folded}
   - {name: keeps, kind: runtime, measure: {run: [sh, -c, "echo kept >${cache}/kept"]}}
 `
 
@@ -149,8 +158,10 @@ func setup(t *testing.T) *bundle {
 	root := t.TempDir()
 	url := storetest.URL(t)
 	b := &bundle{t: t, root: root, store: storetest.Open(t, url), url: url, gate: &gate{}, spool: filepath.Join(root, "spool"), stop: make(chan struct{})}
+	files, err := blobs.OpenDirectory(t.Context(), filepath.Join(root, "blobs"), 1<<30)
+	require.NoError(t, err)
 	handler, err := api.New(t.Context(), api.Config{
-		Store: b.store, Starter: starter{}, Dispatcher: &dispatch.Dispatcher{Record: b.store, Workflows: starter{}, OfflineAfter: 30 * time.Second, Log: slog.New(slog.DiscardHandler)},
+		Store: b.store, Blobs: files, Starter: starter{}, Dispatcher: &dispatch.Dispatcher{Record: b.store, Workflows: starter{}, OfflineAfter: 30 * time.Second, Log: slog.New(slog.DiscardHandler)},
 		Inspector: &inspect.Inspector{},
 		Settings:  api.Settings{Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Version: "v0.1.0", Namespace: "benchloom"},
 	})
@@ -251,7 +262,7 @@ func (b *bundle) request(job bench.Job, benchmarks ...string) bench.JobKey {
 	}
 	job.Project, job.Target, job.SizeClass, job.Pool, job.TaskQueue = "go", target, pool.SizeClass, pool.Name, pool.TaskQueue()
 	job.Queue, job.Weight, job.Priority, job.RequestCreated = "user:ada", 1, 3, r.CreatedAt
-	job.Key = bench.JobIdentity{Request: id, Project: "go", Tag: job.Tag, Target: target, Kind: job.Kind, Suite: job.SuiteHash, TestCases: job.TestCases, SizeClass: pool.SizeClass}.Key()
+	job.Key = bench.JobIdentity{Request: id, Project: "go", Tag: job.Tag, Target: target, Kind: job.Kind, Suite: job.SuiteHash, TestCases: job.TestCases, Profiler: job.Profiler, SizeClass: pool.SizeClass}.Key()
 	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(job)}))
 	_, err = b.store.HandOut(b.t.Context(), pool.TaskQueue(), store.HandOutOptions{Depth: func(int) int { return 100 }})
 	require.NoError(b.t, err)
