@@ -67,6 +67,11 @@ benchmarks:
       one: {run: [sh, -c, 'f=$$1; shift; "$$@"; echo "main;slow 9" >$$f', sh, "${profile_file}", "${measured}"], format: folded}
       bad: {run: [sh, -c, 'f=$$1; shift; "$$@"; echo "so sad"; echo x y z >$$f', sh, "${profile_file}", "${measured}"], format: folded}
       crashes: {run: [sh, -c, 'echo so sad; kill -SEGV $$$$', sh, "${profile_file}"], format: folded}
+  - name: hot
+    kind: runtime
+    measure: {run: ["${artifact}/hot"]}
+    profilers: {pprof-cpu: {run: ["${measured}", "${profile_file}"], format: pprof}}
+  - {name: hot-c, kind: runtime, measure: {run: ["${artifact}/hot-c"]}}
   - {name: keeps, kind: runtime, measure: {run: [sh, -c, "echo kept >${cache}/kept"]}}
 `
 
@@ -144,6 +149,7 @@ type bundle struct {
 	root     string
 	store    *store.Store
 	url      string // of the store
+	files    blobs.Store
 	gate     *gate
 	suite    *suite.Suite
 	hash     string
@@ -160,6 +166,7 @@ func setup(t *testing.T) *bundle {
 	b := &bundle{t: t, root: root, store: storetest.Open(t, url), url: url, gate: &gate{}, spool: filepath.Join(root, "spool"), stop: make(chan struct{})}
 	files, err := blobs.OpenDirectory(t.Context(), filepath.Join(root, "blobs"), 1<<30)
 	require.NoError(t, err)
+	b.files = files
 	handler, err := api.New(t.Context(), api.Config{
 		Store: b.store, Blobs: files, Starter: starter{}, Dispatcher: &dispatch.Dispatcher{Record: b.store, Workflows: starter{}, OfflineAfter: 30 * time.Second, Log: slog.New(slog.DiscardHandler)},
 		Inspector: &inspect.Inspector{},
