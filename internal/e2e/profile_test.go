@@ -42,6 +42,47 @@ func requireOnce(t *testing.T, run bench.RunID, batches []profiler.Batch) {
 	}
 }
 
+// requireSpaced requires that no two samples stand within half an interval, and that whatever kept a sample waiting for longer than two and
+// a half has been recorded: the processor was stolen, or tasks waited for it.
+func requireSpaced(t *testing.T, batches []profiler.Batch) {
+	t.Helper()
+	samples, waiting := map[profiler.Scope][]time.Time{}, map[time.Time]bool{}
+	for _, b := range batches {
+		metric := profiler.Metric(b.Name)
+		// The group of a job is read at once, a machine in parts.
+		if b.Scope == profiler.ScopeJob || b.Scope == profiler.ScopeMachine && metric == profiler.MemoryFree {
+			samples[b.Scope] = append(samples[b.Scope], b.Times...)
+		}
+		if metric == profiler.CPUPressure || metric == profiler.CPUSteal {
+			for i, at := range b.Times {
+				waiting[at] = waiting[at] || b.Values[i] > 0
+			}
+		}
+	}
+	const rounding = 2 * time.Microsecond
+	for scope, times := range samples {
+		slices.SortFunc(times, time.Time.Compare)
+		times = slices.CompactFunc(times, time.Time.Equal)
+		late, longest := 0, time.Duration(0)
+		for i := 1; i < len(times); i++ {
+			gap := times[i].Sub(times[i-1])
+			require.GreaterOrEqual(t, gap, profiler.Interval/2-rounding, "%s: %s and %s", scope, times[i-1], times[i])
+			longest = max(longest, gap)
+			if gap > profiler.Interval*3/2 {
+				late++
+			}
+			if gap > profiler.Interval*5/2 && len(waiting) > 0 {
+				explained := false
+				for at, is := range waiting {
+					explained = explained || is && at.After(times[i-1]) && at.Before(times[i].Add(profiler.Interval))
+				}
+				require.True(t, explained, "%s: nothing tells why there was no sample for %s before %s", scope, gap, times[i])
+			}
+		}
+		t.Logf("%s: %d samples, %d intervals above 150 ms, the longest %s", scope, len(times), late, longest)
+	}
+}
+
 // indexes returns the batch indexes of a series of the whole machine, the whole job or a phase.
 func indexes(batches []profiler.Batch, scope profiler.Scope, name string) []int {
 	var all []int
@@ -81,6 +122,7 @@ func TestLongRunsAreRecorded(t *testing.T) {
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Verify: bench.VerifyOff})
 	run, tag, batches, sums := s.recorded(t, shell)
 	requireOnce(t, run, batches)
+	requireSpaced(t, batches)
 	require.Equal(t, []int{1, 2, 3, 4, 5, 6}, indexes(batches, profiler.ScopeTiming, "measuring"))
 	require.Equal(t, []int{0}, indexes(batches, profiler.ScopeTiming, "fetching"))
 	// Another service on this machine may be the one that records it.
@@ -125,6 +167,7 @@ func TestLongRunsAreRecorded(t *testing.T) {
 	for n, again := range runs {
 		batches, sums := s.profile(t, again.ID)
 		requireOnce(t, again.ID, batches)
+		requireSpaced(t, batches)
 		require.LessOrEqual(t, len(sums), n, "the first one has not come to its end")
 		require.Subset(t, []int{1}, indexes(batches, profiler.ScopeTiming, "measuring"))
 	}
