@@ -122,18 +122,18 @@ func (f *askedProfile) await(cmd *cobra.Command, api *apiclient.Client, r apicli
 		return reached(err)
 	}
 	slices.SortStableFunc(made, func(a, b apiclient.CodeProfile) int { // the baseline first, as a difference is read
-		switch {
-		case a.Tag == b.Tag:
+		switch a.Tag {
+		case b.Tag:
 			return 0
-		case a.Tag == r.Versus:
+		case r.Versus:
 			return -1
 		}
 		return 1
 	})
-	return errors.Join(f.showMade(cmd, api, made), outcomes(ended))
+	return errors.Join(f.showMade(cmd, made), outcomes(ended))
 }
 
-func (f *askedProfile) showMade(cmd *cobra.Command, api *apiclient.Client, made []apiclient.CodeProfile) error {
+func (f *askedProfile) showMade(cmd *cobra.Command, made []apiclient.CodeProfile) error {
 	out := cmd.OutOrStdout()
 	if f.output == formatJSON {
 		return cli.WriteJSON(out, apiclient.CodeProfileList{Profiles: made})
