@@ -336,6 +336,8 @@ func (a *Activities) outcome(ctx context.Context, r bench.Request, failed string
 		out.Message = "everything was measured before"
 	case jobs.Cancelled == jobs.Total:
 		out.Outcome, out.Message = bench.Cancelled, "all of its jobs were cancelled"
+	case r.Profiler != "":
+		out.Message = fmt.Sprintf("%d of %d profiles were made", jobs.Success, jobs.Total)
 	default:
 		out.Message = fmt.Sprintf("%d of %d test cases have results", jobs.TestCasesDone, jobs.TestCases)
 	}

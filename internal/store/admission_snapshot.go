@@ -143,6 +143,7 @@ func projectsOfOpen(project string, jobs []admission.OpenJob) []string {
 	return slices.Compact(names)
 }
 
+// pastJobsOf reads what the last jobs of projects took. A profiler slows its job, so those say nothing of others.
 func pastJobsOf(ctx context.Context, q querier, projects []string) ([]admission.PastJob, error) {
 	jobs, err := all[admission.PastJob](ctx, q, `
 		select `+shapeColumns+`, j.completed_at,
@@ -150,7 +151,7 @@ func pastJobsOf(ctx context.Context, q querier, projects []string) ([]admission.
 		from unnest($1::text[]) as p (name)
 		cross join lateral (
 			select j.id, `+shapeColumns+`, j.completed_at from job_queue j
-			where j.project = p.name and j.status = 'success' order by j.completed_at desc limit $2
+			where j.project = p.name and j.status = 'success' and j.kind <> 'profile' order by j.completed_at desc limit $2
 		) j
 		where exists (select from job_run r where r.job_id = j.id and r.finished_at is not null)`, projects, pastJobs)
 	return jobs, wrap("reading the durations of jobs", err)

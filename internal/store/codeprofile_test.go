@@ -144,4 +144,7 @@ func TestAProfileJobChangesNothingThatIsMeasured(t *testing.T) {
 	}
 	require.Equal(t, 1, r.count(`select count(*) from test_result`))
 	require.Zero(t, r.count(`select count(*) from size_statistics`))
+	snapshot, err := r.AdmissionSnapshot(t.Context(), project, offline)
+	require.NoError(t, err)
+	require.Empty(t, snapshot.Past, "durations are not learned from profiles")
 }
