@@ -155,7 +155,7 @@ func (f fairness) starts(t *testing.T, after time.Time, n int) []string {
 		queues, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
 		return len(queues) == n
-	}, patience, 100*time.Millisecond, "fewer than %d jobs start", n)
+	}, 3*patience, 100*time.Millisecond, "fewer than %d jobs start", n)
 	return queues
 }
 

@@ -54,7 +54,7 @@ func TestLongSamplesOfARunAreSeenWhileItGoesOn(t *testing.T) {
 	b.visit(at)
 	b.mark()
 	b.awaitText("#s-profile", "what has arrived so far")
-	require.Len(t, b.texts(`figure[id^="profile-"]`), 2, "the phases and one metric")
+	b.await(`document.querySelectorAll('figure[id^="profile-"]').length === 2`) // the phases and one metric
 	sound()
 	arrived := ask[float64](b, until)
 	require.Positive(t, arrived)

@@ -27,7 +27,7 @@ import (
 const (
 	probeEvery = 250 * time.Millisecond
 	pollEvery  = time.Second
-	// jobPatience is how much longer than demanded the flood lasts at most, for a job to end.
+	// jobPatience bounds the time that the flood goes on beyond its duration, for a job to end.
 	jobPatience = 5 * time.Minute
 	// heartbeatRoute ends the API's route of heartbeats, which metrics name by letters,
 	// digits and underscores.
