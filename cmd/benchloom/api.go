@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -203,6 +204,12 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 				log.ErrorContext(ctx, "serving Temporal's Web UI failed", "error", err)
 			}
 		}()
+	}
+	if files != nil {
+		tidying, enough := context.WithCancel(ctx)
+		var tidier sync.WaitGroup
+		tidier.Go(func() { tidyBlobs(tidying, files, records, log) })
+		defer func() { enough(); tidier.Wait() }()
 	}
 	log.InfoContext(ctx, "serving the API", "address", listener.Addr().String(), "tls", encryption != nil)
 	return api.ServeTLS(ctx, listener, handler, log, encryption)

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/benchloom/benchloom/internal/blobs"
+	"github.com/benchloom/benchloom/internal/store"
 )
 
 // blobFlags name the store of files that are too large for the record.
@@ -17,6 +20,34 @@ type blobFlags struct{ at, most string }
 func (f *blobFlags) addBlobs(flags *pflag.FlagSet) {
 	flags.StringVar(&f.at, "blobs", "", "where files of profiles are kept: a directory that all APIs share, or https://HOST/BUCKET/PREFIX on an S3 server, with the credentials of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if needed, AWS_SESSION_TOKEN and AWS_REGION (default: nowhere)")
 	flags.StringVar(&f.most, "blobs-most", "20GiB", "bound of all files of profiles together")
+}
+
+const (
+	// blobsTidied is the interval at which files of profiles that nobody names are removed.
+	blobsTidied = time.Hour
+	// blobsKept is how long such a file stays: its profile may still be on the way, and uploads are repeated for minutes.
+	blobsKept = 24 * time.Hour
+)
+
+// tidyBlobs removes files that no profile names, until the context ends: those of refused uploads, and of profiles whose request was removed.
+// Each API does it: of all processes, only APIs have the store.
+func tidyBlobs(ctx context.Context, files blobs.Store, records *store.Store, log *slog.Logger) {
+	every := time.NewTicker(blobsTidied)
+	defer every.Stop()
+	for {
+		removed, err := blobs.Collect(ctx, files, time.Now().Add(-blobsKept), records.BlobsInUse)
+		if removed.Files > 0 {
+			log.InfoContext(ctx, "removed files that no profile names", "files", removed.Files, "bytes", removed.Bytes)
+		}
+		if err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "not all files that no profile names were removed", "error", err)
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // check returns an error if the flags are wrong. It opens nothing.
