@@ -132,9 +132,9 @@ func isolation(config measure.SandboxConfig, unenforced []measure.Unenforced) st
 	return strings.Join(parts, ",")
 }
 
-// Programs tries the programs of profilers in the slot, before it runs jobs.
+// Programs finds the programs of profilers that can be used in the slot, before it runs jobs.
 func (m *Machine) Programs(ctx context.Context) ([]probe.Tried, error) {
-	return probe.Programs(ctx, m.sandbox, bench.Programs())
+	return probe.Programs(ctx, m.sandbox, bench.Programs(), probe.Installed)
 }
 
 // Close releases the slot.

@@ -124,7 +124,7 @@ func (f *doctorFlags) diagnose(cmd *cobra.Command, tuner tune.Tuner) error {
 		d.NotMeasured = err.Error()
 	}
 	if sandbox != nil {
-		programs, err := probe.Programs(cmd.Context(), sandbox, bench.Programs())
+		programs, err := probe.Programs(cmd.Context(), sandbox, bench.Programs(), probe.Working)
 		if err != nil {
 			return errors.New("cancelled: the programs of profilers were not tried")
 		}

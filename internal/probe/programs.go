@@ -36,10 +36,25 @@ type Tried struct {
 // Works reports whether jobs can use the program.
 func (t Tried) Works() bool { return t.Reason == "" }
 
-// trials returns commands that succeed where a program works: that it is installed is not
-// enough, because the kernel may refuse to count for perf, and valgrind needs the symbols of
-// the dynamic linker.
-func trials(name, dir string) [][]string {
+// Depth says how much a trial is to find out.
+type Depth int
+
+const (
+	// Installed finds programs that are missing, and kernels that refuse to count for perf. It takes less
+	// than a tenth of a second of CPU time: each collector does it at its start.
+	Installed Depth = iota
+	// Working also makes a profile: valgrind needs the symbols of the dynamic linker, for example. It takes a second.
+	Working
+)
+
+// trials returns commands that succeed where a program works.
+func trials(name, dir string, depth Depth) [][]string {
+	if depth == Installed {
+		return map[string][][]string{
+			"perf":     {{"perf", "stat", "-e", "cpu-clock", "--", "true"}},
+			"valgrind": {{"valgrind", "--version"}},
+		}[name]
+	}
 	file := filepath.Join(dir, "benchloom-trial")
 	return map[string][][]string{
 		"perf": {
@@ -51,11 +66,11 @@ func trials(name, dir string) [][]string {
 }
 
 // Programs tries the programs of profilers. The error is that of the context.
-func Programs(ctx context.Context, in Runner, programs []bench.Program) ([]Tried, error) {
+func Programs(ctx context.Context, in Runner, programs []bench.Program, depth Depth) ([]Tried, error) {
 	var out []Tried
 	for _, p := range programs {
 		t := Tried{Name: p.Name}
-		for _, argv := range trials(p.Name, in.TempDir()) {
+		for _, argv := range trials(p.Name, in.TempDir(), depth) {
 			t.Reason, t.Remedy = try(ctx, in, p, argv)
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)

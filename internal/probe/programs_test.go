@@ -54,7 +54,7 @@ func TestAProgramWorksIfItsTrialsSucceed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tried, err := probe.Programs(t.Context(), c.machine, bench.Programs()[:1])
+			tried, err := probe.Programs(t.Context(), c.machine, bench.Programs()[:1], probe.Working)
 			require.NoError(t, err)
 			require.Len(t, tried, 1)
 			require.Equal(t, "perf", tried[0].Name)
@@ -67,11 +67,23 @@ func TestAProgramWorksIfItsTrialsSucceed(t *testing.T) {
 
 func TestEveryProgramHasATrial(t *testing.T) {
 	t.Parallel()
-	tried, err := probe.Programs(t.Context(), shell{}, bench.Programs())
+	for _, depth := range []probe.Depth{probe.Installed, probe.Working} {
+		tried, err := probe.Programs(t.Context(), shell{}, bench.Programs(), depth)
+		require.NoError(t, err)
+		require.Len(t, tried, len(bench.Programs()))
+		for _, program := range tried {
+			require.Equal(t, "it is not installed", program.Reason, program.Name)
+		}
+	}
+}
+
+func TestACollectorsStartMakesNoProfile(t *testing.T) {
+	t.Parallel()
+	machine := shell{"perf stat": ends(0, ""), "valgrind --version": ends(0, "valgrind-3.24.0\n")}
+	tried, err := probe.Programs(t.Context(), machine, bench.Programs(), probe.Installed)
 	require.NoError(t, err)
-	require.Len(t, tried, len(bench.Programs()))
 	for _, program := range tried {
-		require.Equal(t, "it is not installed", program.Reason, program.Name)
+		require.True(t, program.Works(), "%+v", program)
 	}
 }
 
@@ -79,6 +91,6 @@ func TestTrialsEndWithTheirContext(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(errors.New("stopped"))
-	_, err := probe.Programs(ctx, shell{}, bench.Programs())
+	_, err := probe.Programs(ctx, shell{}, bench.Programs(), probe.Working)
 	require.EqualError(t, err, "stopped")
 }
