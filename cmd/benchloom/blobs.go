@@ -25,7 +25,7 @@ func (f *blobFlags) addBlobs(flags *pflag.FlagSet) {
 const (
 	// blobsTidied is the interval at which files of profiles that nobody names are removed.
 	blobsTidied = time.Hour
-	// blobsKept is how long such a file stays: its profile may still be on the way, and uploads are repeated for minutes.
+	// blobsKept is the time for which such a file stays: its profile may still be on the way, and uploads are repeated for minutes.
 	blobsKept = 24 * time.Hour
 )
 
