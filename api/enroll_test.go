@@ -31,16 +31,22 @@ func (b *bundle) enrol(t testing.TB, name string) *apiclient.Client {
 	t.Helper()
 	invited, err := b.admin.InviteCollector(t.Context(), invite(name))
 	require.NoError(t, err)
+	return b.accept(t, invited)
+}
+
+// accept enrols a collector that was invited.
+func (b *bundle) accept(t testing.TB, invited apiclient.Invitation) *apiclient.Client {
+	t.Helper()
 	secret, err := api.NewToken(rand.Reader)
 	require.NoError(t, err)
 	enrolled, err := b.nobody.EnrollCollector(t.Context(), apiclient.Enrolment{Token: invited.Token, SecretHash: sha256Hex(secret), Host: linux})
 	require.NoError(t, err)
 	require.Equal(t, "temporal.example.com:7233", enrolled.Temporal)
 	require.Equal(t, "benchloom", enrolled.Namespace)
-	require.Equal(t, name, enrolled.Invitation.Name)
+	require.Equal(t, invited.Name, enrolled.Invitation.Name)
 	require.Empty(t, enrolled.Invitation.Token)
-	b.tokens[name] = secret
-	return b.client(t, name)
+	b.tokens[invited.Name] = secret
+	return b.client(t, invited.Name)
 }
 
 func sha256Hex(s string) string {

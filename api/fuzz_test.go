@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -174,6 +175,40 @@ func FuzzUploadBuildChunk(f *testing.F) {
 	})
 }
 
+func FuzzUploadRawProfile(f *testing.F) {
+	w := newRolesWorld(f, withFiles(f))
+	run, _ := w.profileRun()
+	for _, file := range []string{"", perfOutput, "\x1f\x8b", "\x00\xff"} {
+		f.Add(file)
+	}
+	f.Fuzz(func(t *testing.T, file string) {
+		requireAnswer(t, w.send(t, "own", http.MethodPut, "/api/v1/runs/"+string(run)+"/code-profile/raw", file, "Content-Type", "application/octet-stream"))
+	})
+}
+
+// Whatever was stored first is what stays, so it is read after each attempt.
+func FuzzUploadCodeProfile(f *testing.F) {
+	w := newRolesWorld(f, withFiles(f))
+	run, _ := w.profileRun()
+	raw, err := w.client(f, "own").StoreRawProfile(f.Context(), run, int64(len(perfOutput)), strings.NewReader(perfOutput))
+	require.NoError(f, err)
+	whole := string(spent(f, 2))
+	f.Add(raw.Digest, "pprof", whole[:len(whole)/2])
+	f.Add(raw.Digest, "vtune", whole)
+	f.Add(strings.Repeat("0", 64), "pprof", whole)
+	f.Add("../../etc/passwd", "pprof", whole)
+	f.Add(raw.Digest, "perf-script", "")
+	f.Add(raw.Digest, "perf-script", whole)
+	profile := "/profiles/" + string(bench.ProfileIDOf(run))
+	f.Fuzz(func(t *testing.T, digest, format, body string) {
+		query := url.Values{"raw": {digest}, "format": {format}}.Encode()
+		requireAnswer(t, w.send(t, "own", http.MethodPut, "/api/v1/runs/"+string(run)+"/code-profile?"+query, body, "Content-Type", "application/octet-stream"))
+		for _, path := range []string{profile, profile + "/functions", profile + "/file?form=html"} {
+			requireAnswer(t, w.send(t, api.RoleReader, http.MethodGet, "/api/v1"+path, ""))
+		}
+	})
+}
+
 func FuzzPutOwnToken(f *testing.F) {
 	w := newRolesWorld(f)
 	fuzzJSON(f, w, "shared", http.MethodPut, "/collectors/own-token", func(t *testing.T, _ string) {
@@ -209,6 +244,7 @@ var fuzzed = map[string]func(*testing.F){
 	"append-run-log": FuzzAppendLog, "enroll-collector": FuzzEnrollCollector, "finish-build": FuzzFinishBuild, "finish-run": FuzzFinishRun,
 	"heartbeat": FuzzHeartbeat, "put-own-token": FuzzPutOwnToken, "register-collector": FuzzRegisterCollector, "start-run": FuzzStartRun,
 	"upload-block": FuzzUploadBlock, "upload-build-chunk": FuzzUploadBuildChunk, "upload-profile": FuzzUploadProfile,
+	"upload-raw-profile": FuzzUploadRawProfile, "upload-code-profile": FuzzUploadCodeProfile,
 }
 
 func TestEveryBodyOfCollectorsHasAFuzzTarget(t *testing.T) {

@@ -28,6 +28,9 @@ var attempts = map[string]string{
 	"upload-build-chunk": "planted",
 	"finish-build":       `{"size": 7, "sha256": "` + strings.Repeat("0", 64) + `"}`,
 	"get-build-chunk":    "",
+	// Neither is a profile, nor is the run one of a profile job: whose it is comes first.
+	"upload-raw-profile":  "planted",
+	"upload-code-profile": "planted",
 }
 
 // Every operation for collectors refuses another's token in the same way, and an
@@ -62,8 +65,11 @@ func TestEveryOperationOfCollectorsRefusesAnothersToken(t *testing.T) {
 			if !strings.HasPrefix(body, "{") {
 				headers = []string{"Content-Type", "application/octet-stream"}
 			}
-			if op.OperationID == "append-run-log" {
+			switch op.OperationID {
+			case "append-run-log":
 				address += "?offset=0"
+			case "upload-code-profile":
+				address += "?format=pprof&raw=" + strings.Repeat("0", 64)
 			}
 			answer := b.send(t, "c2", strings.ToUpper(method), address, body, headers...)
 			require.Equal(t, http.StatusForbidden, answer.status, "%s: %s", op.OperationID, answer.body)

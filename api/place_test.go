@@ -140,7 +140,10 @@ func TestCollectorTraitsAreShown(t *testing.T) {
 	invited, err := b.admin.InviteCollector(t.Context(), invite)
 	require.NoError(t, err)
 	require.Equal(t, []any{"vm", "epyc", []string{"nvme"}}, []any{invited.MachineType, invited.MachineGroup, invited.Devices})
-	b.registerAs(t, "three", func(r *apiclient.Registration) { r.Devices = []string{"program:perf", "program:nc", "perf", "gpu"} })
+	three := unnamed("three")
+	three.Devices = []string{"program:perf", "program:nc", "perf", "gpu"}
+	_, err = b.accept(t, invited).RegisterCollector(t.Context(), three)
+	require.NoError(t, err)
 	shown, err = b.nobody.Collector(t.Context(), "three")
 	require.NoError(t, err)
 	require.Equal(t, []string{"nvme", "program:perf"}, shown.Devices, "programs of profilers are found, everything else is configured")

@@ -132,9 +132,13 @@ func TestARunHasAProfile(t *testing.T) {
 	}
 	require.Equal(t, 4, phases["measuring"])
 	require.Equal(t, 2, phases["preparing"])
+	// A command that is over before its sampler had the CPU has no sample.
 	require.True(t, slices.ContainsFunc(sum.Series, func(s profiler.SeriesSummary) bool {
-		return s.Name == string(profiler.MemoryFree) && slices.Equal([]int{1, 2, 3, 4}, s.Batches)
+		return s.Name == string(profiler.MemoryFree) && len(s.Batches) > 0
 	}))
+	for _, s := range sum.Series {
+		require.Subset(t, []int{1, 2, 3, 4}, s.Batches)
+	}
 	for _, u := range r.got {
 		require.Empty(t, u.Check())
 	}
