@@ -51,7 +51,7 @@ const (
 	startBound = 5 * time.Second
 	// handOutBound is the time from the hand-out of a job to the start of its workflow.
 	handOutBound = 10 * time.Second
-	// endBound is the time from the end of a row to the end of its workflow.
+	// endBound is the time from the end of a row, or from a reset after it, to the end of its workflow.
 	endBound = 15 * time.Second
 )
 
@@ -305,7 +305,8 @@ func (p *pass) forget(ctx context.Context) error {
 
 func (p *pass) stray(ctx context.Context, workflowID string) error {
 	state, err := p.Repairs.Look(ctx, workflowID)
-	if err != nil || !state.Status.Alive() {
+	// One that was reset after its row had ended closes by itself, as one whose row ends does.
+	if err != nil || !state.Status.Alive() || time.Since(state.Started) < endBound {
 		return err
 	}
 	if err := p.Repairs.CancelWorkflow(ctx, workflowID); err != nil {

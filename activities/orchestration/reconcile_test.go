@@ -236,6 +236,9 @@ func TestWorkflowsWithoutAnOpenRowAreCancelled(t *testing.T) {
 	lost := []string{"cancel " + lostRequest, "cancel " + lostJob}
 	require.ElementsMatch(t, lost, b.reconciled(), "what ended just now ends by itself")
 	b.older()
+	b.workflows.states[b.jobID(jobs[0].Key)] = protocol.WorkflowState{Status: protocol.WorkflowRunning, Started: time.Now()}
+	require.ElementsMatch(t, append(lost, "cancel "+b.requestID(ref)), b.reconciled(), "what was reset just now ends by itself")
+	b.workflows.is(b.jobID(jobs[0].Key), protocol.WorkflowRunning)
 	require.ElementsMatch(t, append(lost, "cancel "+b.requestID(ref), "cancel "+b.jobID(jobs[0].Key)), b.reconciled())
 
 	_, err = b.LoadRequest(t.Context(), unknown)
