@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 )
@@ -103,7 +104,7 @@ func TestConstraintsAtSubmission(t *testing.T) {
 // caches with its heartbeats.
 func TestCollectorTraitsAreShown(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := setup(t, func(c *api.Config) { c.TemporalAddress = "temporal.example.com:7233" })
 	c := b.registerAs(t, "big-c2-1", func(r *apiclient.Registration) {
 		r.MachineType, r.MachineGroup, r.Devices, r.MemoryBytes, r.CPUs = "dc", "taishan", []string{"gpu"}, 8<<30, 4
 		r.CacheDirs, r.SharedHost = []string{"go"}, "big"
