@@ -47,7 +47,7 @@ func (c *Collector) profile(ctx context.Context, plan apiclient.RunPlan, log *sl
 	// A run is one attempt at its job, by one process.
 	config := profiler.Config{
 		Settings: *plan.Profiling, Attempt: string(plan.Run.ID), Host: c.Profiling.Host,
-		Sender: &sender{api: c.API, run: plan.Run.ID}, Log: log, Now: time.Now,
+		Sender: &sender{api: c.API, run: plan.Run.ID}, Log: log, Now: time.Now, Alarm: profiler.NewAlarm,
 	}
 	p = &profile{log: log}
 	p.safely(func() {

@@ -285,27 +285,35 @@ func (a *Agent) sample(ctx context.Context) {
 			return
 		}
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for last := false; !last; {
+	alarm := a.config.alarm()
+	defer alarm.Close()
+	var watched sync.WaitGroup
+	defer watched.Wait()
+	over := make(chan struct{})
+	defer close(over)
+	watched.Go(func() {
+		select {
+		case <-a.closed:
+		case <-a.ending:
+		case <-over:
+		}
+		alarm.Stop()
+	})
+	for {
 		a.round(ctx)
 		previous := a.elapsed()
-		timer.Reset(pace(previous, Interval))
-		select {
-		case <-timer.C:
+		if alarm.Wait(pace(previous, Interval)) {
 			continue
-		case <-a.closed:
-			return
-		case <-a.ending:
 		}
 		// The counters of the last interval, which is a short one, but not shorter than half.
-		last = true
-		timer.Reset(max(0, Interval/2-(a.elapsed()-previous)))
+		rest := time.NewTimer(max(0, Interval/2-(a.elapsed()-previous)))
+		defer rest.Stop()
 		select {
-		case <-timer.C:
+		case <-rest.C:
 			a.round(ctx)
 		case <-a.closed:
 		}
+		return
 	}
 }
 

@@ -73,6 +73,15 @@ type Config struct {
 	Log    *slog.Logger
 	// Now is the clock. Its monotonic reading measures time.
 	Now func() time.Time
+	// Alarm returns what the agent waits with between samples, [NewAlarm] outside of tests; nil: a timer of Go.
+	Alarm func() Alarm
+}
+
+func (c Config) alarm() Alarm {
+	if c.Alarm == nil {
+		return newTimerAlarm()
+	}
+	return c.Alarm()
 }
 
 // complete refuses a configuration that lacks what an enabled agent needs.

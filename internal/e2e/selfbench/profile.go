@@ -79,7 +79,7 @@ func runAgents(ctx context.Context, text string, in io.Reader, out io.Writer) er
 		if lines.Text() == "on" {
 			config := profiler.Config{
 				Settings: profiler.Settings{Enabled: true, SystemMetrics: true, Timings: true}, Attempt: "selfbench", Host: "selfbench",
-				Lock: alone{}, Sender: uploads{api}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+				Lock: alone{}, Sender: uploads{api}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Alarm: profiler.NewAlarm,
 			}
 			config.Job, config.Machine = collectors()
 			config.Machine = append(config.Machine, profiler.NewGPUs(profiler.NvidiaSMI, time.Now))

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package profiler
+
+// NewAlarm returns an alarm.
+func NewAlarm() Alarm { return newTimerAlarm() }
