@@ -121,11 +121,12 @@ func TestAJobThatFailsGoesFirstWithinItsQueue(t *testing.T) {
 	require.NoError(t, s.GoFirst(t.Context(), commandRef(failed)))
 	require.NoError(t, s.GoFirst(t.Context(), commandRef(failed))) // asked again
 	m.ends <- sdktemporal.NewApplicationError("it failed", protocol.ErrTypeJobFailure)
-	other, _ := m.begins() // nothing idles meanwhile
-	require.NotEqual(t, failed, other)
-	m.waiting(4)
-	m.ends <- nil
 	next, attempt := m.begins()
+	if next != failed { // the collector was quicker than the retry: nothing idles meanwhile
+		m.waiting(4)
+		m.ends <- nil
+		next, attempt = m.begins()
+	}
 	require.Equal(t, failed, next)
 	require.EqualValues(t, 2, attempt)
 	require.Equal(t, "user:ada#again", m.pending(failed).GetPriority().GetFairnessKey())
