@@ -30,7 +30,7 @@ const claimed = 5 * time.Minute
 // FreePort returns a TCP port on which no process listens, and which no other call, in
 // whatever process of the same user, has returned in the last minutes.
 func FreePort(ip string) (int, error) {
-	claims := filepath.Join(os.TempDir(), fmt.Sprintf("benchloom-ports-%d", os.Getuid()))
+	claims := filepath.Join(sharedDir(), fmt.Sprintf("benchloom-ports-%d", os.Getuid()))
 	if err := os.MkdirAll(claims, 0o700); err != nil {
 		return 0, fmt.Errorf("claiming a free port: %w", err)
 	}
@@ -51,6 +51,16 @@ func FreePort(ip string) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("looking for a free port on %s, of %d from %d to %d none could be had: %w", ip, freePortTries, firstFreePort, lastFreePort, err)
+}
+
+// sharedDir returns a directory for temporary files that is the same for all processes, also for those with a TMPDIR of
+// their own.
+func sharedDir() string {
+	const unix = "/tmp"
+	if info, err := os.Stat(unix); err == nil && info.IsDir() {
+		return unix
+	}
+	return os.TempDir()
 }
 
 // claim creates the file of a port. It fails while another claim of the port holds.

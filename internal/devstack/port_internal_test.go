@@ -31,6 +31,13 @@ func TestFreePortsDiffer(t *testing.T) {
 	}
 }
 
+// Processes with a TMPDIR of their own claim the same ports as others.
+func TestClaimsAreSharedWhateverTMPDIRIs(t *testing.T) {
+	before := sharedDir()
+	t.Setenv("TMPDIR", t.TempDir())
+	require.Equal(t, before, sharedDir())
+}
+
 // A socket of ours may live on for a moment in a process that is being started.
 func TestAPortThatIsGivenUpIsFree(t *testing.T) {
 	t.Parallel()
