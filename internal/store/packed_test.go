@@ -344,6 +344,15 @@ func (h *packedHistory) purge(tag string, act store.Act) {
 		require.NoError(h.t, err)
 		delete(h.requests, tag)
 	}
+	if h.random.IntN(2) == 0 { // it ends halfway at first
+		h.interrupt(func(ctx context.Context, s *store.Store) error {
+			if _, err := s.PurgeArtifact(ctx, project, tag, act); !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			return nil
+		})
+		h.checkReading()
+	}
 	for _, act.DryRun = range []bool{true, false} {
 		_, err := h.PurgeArtifact(h.t.Context(), project, tag, act)
 		if errors.Is(err, store.ErrNotFound) {
