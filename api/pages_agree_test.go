@@ -1,12 +1,17 @@
 package api_test
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -248,15 +253,49 @@ func sectionsOf(text, mark string) []string {
 	return strings.Split(plain, mark)
 }
 
-// Whoever tells of a comparison says the same: the page, the API, text, Markdown, and the
-// request of which its summary is kept. The command line writes what the API does.
+// commandLine compares two releases as a person does in a terminal, and returns what is
+// written.
+func (w *randomReleases) commandLine(a, b string, more ...string) string {
+	w.t.Helper()
+	program := cmp.Or(os.Getenv("BENCHLOOM_BIN"), filepath.FromSlash("../bin/benchloom"))
+	command := exec.CommandContext(w.t.Context(), program, append([]string{"compare", "go", a, b, "--api", w.server.URL, "--state-dir", w.t.TempDir()}, more...)...)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.Output()
+	require.NoError(w.t, err, "'make build' builds the program: %s", &stderr)
+	return string(out)
+}
+
+// requireCommandLine checks that the command line says what the API does, in one of its forms.
+func (w *randomReleases) requireCommandLine(form int, compared apiclient.Comparison, text, markdown string) {
+	w.t.Helper()
+	a, b := compared.A, compared.B
+	switch form % 4 {
+	case 0:
+		require.Equal(w.t, fmt.Sprintf("project go: %s (B) compared with %s (A)\n\n%s", b, a, text), w.commandLine(a, b, "--all"))
+	case 1:
+		require.Equal(w.t, markdown, w.commandLine(a, b, "--all", "-o", apiclient.FormatMarkdown))
+	case 2:
+		var told apiclient.Comparison
+		require.NoError(w.t, json.Unmarshal([]byte(w.commandLine(a, b, "--all", "-o", "json")), &told))
+		require.Equal(w.t, compared, told)
+	default: // some rows, which are what they were
+		metric := one(w.random, compared.Result.Rows...).Metric
+		chosen := slices.DeleteFunc(slices.Clone(compared.Result.Rows), func(r report.Row) bool { return r.Metric != metric })
+		narrowed := w.commandLine(a, b, "--all", "--metric", metric)
+		requireRows(w.t, narrowed, sectionsOf(narrowed, "\n\n"), chosen)
+	}
+}
+
+// Whoever tells of a comparison says the same: the page, the API, text, Markdown, the command
+// line, and the request of which its summary is kept.
 func TestAllTellTheSameOfAComparison(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			w := newRandomReleases(t, seed)
-			seen, elsewhere, failed, suspected := make(map[verdict.Kind]int), 0, 0, 0
+			seen, pair, elsewhere, failed, suspected := make(map[verdict.Kind]int), 0, 0, 0, 0
 			w.pairs(func(a, b string, compared apiclient.Comparison) {
 				query := apiclient.CompareQuery{Project: "go", A: a, B: b}
 				text, err := w.nobody.CompareText(t.Context(), query, apiclient.FormatText)
@@ -270,6 +309,8 @@ func TestAllTellTheSameOfAComparison(t *testing.T) {
 				require.Contains(t, markdown, "**"+compared.Summary.Line+"**")
 				requireRows(t, text, sectionsOf(text, "\n\n"), compared.Result.Rows)
 				requireRows(t, markdown, sectionsOf(markdown, "### "), compared.Result.Rows)
+				w.requireCommandLine(pair, compared, text, markdown)
+				pair++
 				rows := p.rows()
 				require.Len(t, rows, len(compared.Result.Rows))
 				for _, r := range compared.Result.Rows {
