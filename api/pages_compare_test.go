@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
@@ -34,6 +35,45 @@ func (p shownPage) rows() (rows []string) {
 		}
 	})
 	return rows
+}
+
+// The column of intervals sorts by their width: how exactly a change is known. None is as wide
+// as can be.
+func TestRowsAreSortedByTheWidthOfTheirInterval(t *testing.T) {
+	t.Parallel()
+	w := newRandomReleases(t, 1)
+	compared, err := w.nobody.Compare(t.Context(), apiclient.CompareQuery{Project: "go", A: "1.20.0", B: "1.21.0"})
+	require.NoError(t, err)
+	widths := make(map[string]float64)
+	known := 0
+	for _, r := range compared.Result.Rows {
+		interval := r.Interval
+		if r.Turns != nil {
+			interval = r.Turns.Interval
+		}
+		widths[r.ID()] = math.Inf(1)
+		if interval != nil {
+			widths[r.ID()], known = interval.High-interval.Low, known+1
+		}
+	}
+	require.Greater(t, known, 1)
+	for sort, ascending := range map[string]bool{"interval": true, "-interval": false} {
+		p := w.page(t, "", compareGo+"?a=1.20.0&b=1.21.0&show=all&sort="+sort)
+		require.Equal(t, http.StatusOK, p.status, p.text())
+		var shown []float64
+		for _, link := range p.links() {
+			at, err := url.Parse(link)
+			require.NoError(t, err)
+			if width, there := widths[at.Query().Get("open")]; there && at.Fragment == "row" {
+				shown = append(shown, width)
+			}
+		}
+		require.Len(t, shown, len(widths))
+		if !ascending {
+			slices.Reverse(shown)
+		}
+		require.True(t, slices.IsSorted(shown), "%s: %v", sort, shown)
+	}
 }
 
 func TestAPageComparesTwoReleases(t *testing.T) {

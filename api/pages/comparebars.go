@@ -46,11 +46,7 @@ func drawBars(rows []comparedRow) {
 	for i, r := range rows {
 		band := max(r.Delta, r.Sees)
 		b := changeBar{Band: between(-band, band), Class: map[report.Direction]string{report.Regression: "bad", report.Improvement: "good"}[r.Direction]}
-		interval := r.Row.Interval
-		if r.Turns != nil {
-			interval = r.Turns.Interval
-		}
-		if interval != nil {
+		if interval := r.interval(); interval != nil {
 			b.Interval = between(interval.Low, interval.High)
 		}
 		if change := r.Estimate(); change.Defined() && r.Text.Change != "-" {

@@ -9,6 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/filter"
 	"github.com/benchloom/benchloom/internal/report"
+	"github.com/benchloom/benchloom/internal/stats"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
@@ -123,6 +124,12 @@ func comparedColumns() []column[comparedRow] {
 			}
 			return math.Inf(1)
 		}),
+		by("interval", func(r comparedRow) float64 { // by its width: how exactly the change is known
+			if i := r.interval(); i != nil {
+				return i.High - i.Low
+			}
+			return math.Inf(1)
+		}),
 		by("n", func(r comparedRow) int {
 			if r.Turns != nil {
 				return 2 * r.Turns.Pairs
@@ -156,6 +163,14 @@ func (r comparedRow) side(a bool) float64 {
 		return r.Row.A.Value
 	}
 	return r.Row.B.Value
+}
+
+// interval is that of the change as it is shown; nil: there is none.
+func (r comparedRow) interval() *stats.Interval {
+	if r.Turns != nil {
+		return r.Turns.Interval
+	}
+	return r.Row.Interval
 }
 
 // readTable reads what the address asks for, and refuses what it does not know.
