@@ -15,8 +15,10 @@ func (p *Pages) helpPages() []page {
 type helpView struct {
 	Search string
 	Keys   []key
-	States []string
-	Words  []word
+	// ChartKeys are those of a drawing that has the focus.
+	ChartKeys []chartKey
+	States    []string
+	Words     []word
 	// Total is the number of all words.
 	Total int
 }
@@ -25,6 +27,21 @@ type helpView struct {
 type key struct {
 	Key string
 	link
+}
+
+// chartKey is a key, or several that do alike, with its effect.
+type chartKey struct {
+	Keys   []string
+	Effect string
+}
+
+// chartKeys are those that the module chart.js knows.
+var chartKeys = []chartKey{
+	{[]string{"←", "→", "Home", "End"}, "go to another point"},
+	{[]string{"Shift"}, "with one of these: mark the part from here"},
+	{[]string{"Enter"}, "zoom to the part that is marked, else compare the point with the one before it, or with the pinned one"},
+	{[]string{"p"}, "pin the point, or release it"},
+	{[]string{"Escape"}, "close what is told"},
 }
 
 // accessKeys are the access keys of the entries of the navigation, by address. Browsers ask
@@ -48,7 +65,7 @@ var shownStates = []string{"success", "failure", "in_progress", "queued", "lost"
 
 // help explains keys, signs and words.
 func (p *Pages) help(v *visit) (*view, error) {
-	shown := helpView{Search: v.get(searchParameter), States: shownStates, Total: len(glossary())}
+	shown := helpView{Search: v.get(searchParameter), ChartKeys: chartKeys, States: shownStates, Total: len(glossary())}
 	for _, a := range areas {
 		shown.Keys = append(shown.Keys, key{accessKeys[a.Href], a})
 	}

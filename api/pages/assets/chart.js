@@ -24,23 +24,36 @@ function amount(line, value) {
   return `${Number((size / factor).toPrecision(6))} ${sign}`.trim();
 }
 
+// signed writes a change in percent, with its sign.
+const signed = change => `${change > 0 ? '+' : ''}${(100 * change).toFixed(2)} %`;
+
 // Chart is one figure: its drawing, and its values once somebody asks for them.
 class Chart {
   constructor(figure) {
     this.figure = figure;
     this.svg = figure.querySelector('svg.chart');
     const [left, right, from, to] = figure.dataset.plot.split(' ').map(Number);
-    Object.assign(this, { left, right, from, to, at: -1, begun: null, last: null });
-    this.tip = document.createElement('div');
-    this.tip.className = 'tip';
-    this.tip.setAttribute('role', 'status');
-    this.tip.hidden = true;
+    Object.assign(this, { left, right, from, to, at: -1, marked: -1, begun: null, last: null });
+    this.tip = Object.assign(document.createElement('div'), { className: 'tip', hidden: true });
+    this.told = document.createElement('div');
+    this.told.setAttribute('role', 'status');
+    this.offers = document.createElement('div');
+    this.tip.append(this.told, this.offers);
     // What it offers may be pressed: the drawing keeps the focus, whose loss would hide it.
     this.tip.addEventListener('mousedown', event => event.preventDefault());
-    figure.append(this.tip);
-    this.cross = document.createElementNS(this.svg.namespaceURI, 'path');
-    this.cross.setAttribute('class', 'cross');
-    this.svg.append(this.cross);
+    this.tip.addEventListener('focusout', event => this.leave(event));
+    this.tip.addEventListener('keydown', event => {
+      if (event.key !== 'Escape') return;
+      this.svg.focus();
+      this.hide();
+    });
+    this.svg.after(this.tip);
+    [this.shade, this.cross] = ['marked', 'cross'].map(name => {
+      const path = document.createElementNS(this.svg.namespaceURI, 'path');
+      path.setAttribute('class', name);
+      this.svg.append(path);
+      return path;
+    });
     this.svg.tabIndex = 0;
     this.svg.addEventListener('pointermove', event => this.move(event));
     this.svg.addEventListener('pointerdown', event => this.press(event));
@@ -49,7 +62,7 @@ class Chart {
     this.svg.addEventListener('pointerleave', event => event.pointerType !== 'touch' && this.begun === null && this.hide());
     this.svg.addEventListener('pointercancel', () => { this.begun = null; this.hide(); });
     this.svg.addEventListener('keydown', event => this.key(event));
-    this.svg.addEventListener('blur', event => this.tip.contains(event.relatedTarget) || this.hide());
+    this.svg.addEventListener('blur', event => this.leave(event));
   }
 
   // load reads the values once, however often it is called.
@@ -79,7 +92,14 @@ class Chart {
   async move(event) {
     this.last = event;
     await this.load();
-    if (this.last === event && this.history?.artifacts.length) this.show(this.nearest(event));
+    if (this.last !== event || !this.history?.artifacts.length) return;
+    this.show(this.nearest(event));
+    if (this.begun !== null && this.dragged(event)) this.mark(this.nearest(this.begun));
+  }
+
+  // dragged reports whether a pointer has moved since it was pressed.
+  dragged(event) {
+    return Math.abs(event.clientX - this.begun.clientX) >= leastDrag;
   }
 
   // press begins a drag, which may end outside of the drawing and before the values are there.
@@ -90,20 +110,21 @@ class Chart {
     this.move(event);
   }
 
-  // release goes to the part that was dragged over, or to the comparison of the point. A finger
-  // or a pen reads by touching and moving, so that both are only offered to it.
+  // release goes to the part that was dragged over, or to the comparison of the point, which
+  // it pins with Shift. A finger or a pen reads by touching and moving, so that all this is only
+  // offered to it.
   async release(event) {
     const begun = this.begun;
     if (begun?.pointerId !== event.pointerId) return;
+    const dragged = this.dragged(event);
     this.begun = null;
     await this.load();
     if (!this.history?.artifacts.length) return;
-    const [from, to] = [this.nearest(begun), this.nearest(event)].sort((a, b) => a - b);
-    const dragged = Math.abs(event.clientX - begun.clientX) >= leastDrag;
-    if (event.pointerType === 'mouse') return this.go(dragged ? this.part(from, to) : this.comparison(this.nearest(begun)));
-    this.show(this.nearest(event));
-    this.offer(this.comparison(this.at), 'Compare');
-    if (dragged) this.offer(this.part(from, to), `Show only these ${to - from + 1} artifacts`);
+    const [from, to] = [this.nearest(begun), this.nearest(event)];
+    if (event.pointerType === 'mouse') return this.go(dragged ? this.part(from, to) : event.shiftKey ? this.pinning(from) : this.comparison(from));
+    this.show(to);
+    if (dragged) this.mark(from);
+    this.offerAll();
   }
 
   // go follows an address, if there is one.
@@ -111,20 +132,39 @@ class Chart {
     if (address) location.assign(address);
   }
 
-  // offer adds a link to what is told, if there is an address.
-  offer(address, words) {
-    if (!address) return;
-    const line = document.createElement('div');
-    line.append(Object.assign(document.createElement('a'), { href: address, textContent: words }));
-    this.tip.append(line);
+  // offerAll adds to what is told where one gets from it.
+  offerAll() {
+    const { request } = this.history.artifacts[this.at];
+    const page = request && `/requests/${encodeURIComponent(request)}`;
+    const part = this.marked < 0 ? null : this.part(this.marked, this.at);
+    const ways = [
+      [part, `Show only these ${Math.abs(this.at - this.marked) + 1} artifacts`], [this.comparison(this.at), 'Compare'],
+      [this.pinning(this.at), this.pinned(this.at) ? 'Release' : 'Pin'], [page, 'Request'], [page && `${page}/again`, 'Measure again'],
+    ];
+    this.offers.replaceChildren(...ways.filter(([address]) => address).map(([href, textContent]) => Object.assign(document.createElement('a'), { href, textContent })));
   }
 
-  // part is the address of the page from one artifact to another.
-  part(from, to) {
-    if (from === to) return null;
+  // part is the address of the page with the artifacts between two, both among them.
+  part(one, other) {
+    if (one === other) return null;
+    const [from, to] = [one, other].sort((a, b) => a - b);
     const address = new URL(location.href);
     address.searchParams.set('from', this.history.artifacts[from].tag);
     address.searchParams.set('to', this.history.artifacts[to].tag);
+    return address;
+  }
+
+  // pinned reports whether others are compared with an artifact.
+  pinned(i) {
+    return new URLSearchParams(location.search).get('pin') === this.history.artifacts[i].tag;
+  }
+
+  // pinning is the address of the page on which others are compared with an artifact, or no
+  // longer are.
+  pinning(i) {
+    const address = new URL(location.href);
+    if (this.pinned(i)) address.searchParams.delete('pin');
+    else address.searchParams.set('pin', this.history.artifacts[i].tag);
     return address;
   }
 
@@ -143,14 +183,32 @@ class Chart {
     const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
     if (event.altKey || event.ctrlKey || event.metaKey) return; // the browser's own, such as going back
     if (event.key === 'Escape') return this.hide();
-    if (step === undefined && event.key !== 'Enter') return;
+    if (step === undefined && event.key !== 'Enter' && event.key !== 'p') return;
     event.preventDefault();
     await this.load();
     const last = (this.history?.artifacts.length ?? 0) - 1;
     if (last < 0) return;
-    if (event.key === 'Enter') return this.at >= 0 && this.go(this.comparison(this.at));
+    if (step === undefined && this.at < 0) return;
+    if (event.key === 'p') return this.go(this.pinning(this.at));
+    if (event.key === 'Enter') return this.go(this.marked < 0 ? this.comparison(this.at) : this.part(this.marked, this.at));
     const from = this.at < 0 ? last + 1 : this.at; // one step leads to the newest
+    const begun = !event.shiftKey ? -1 : this.marked < 0 ? this.at : this.marked;
     this.show(Math.max(0, Math.min(last, from + step)));
+    this.mark(begun);
+    this.offerAll();
+  }
+
+  // x is the column of an artifact.
+  x(i) {
+    return Math.round(this.left + (this.places[i] - this.from) / (this.to - this.from) * (this.right - this.left));
+  }
+
+  // mark shades the part between an artifact and the one that is told, and tells its length.
+  mark(begun) {
+    if (begun < 0 || begun === this.at) return;
+    this.marked = begun;
+    this.shade.setAttribute('d', `M${this.x(begun)} 0H${this.x(this.at)}V${this.svg.viewBox.baseVal.height}H${this.x(begun)}z`);
+    this.told.append(Object.assign(document.createElement('div'), { textContent: `${Math.abs(this.at - begun) + 1} artifacts are marked` }));
   }
 
   // show tells what the chart has of an artifact.
@@ -158,21 +216,35 @@ class Chart {
     this.at = i;
     const { artifacts, charts: [chart] } = this.history;
     const artifact = artifacts[i];
-    const x = Math.round(this.left + (this.places[i] - this.from) / (this.to - this.from) * (this.right - this.left));
-    this.cross.setAttribute('d', `M${x} 0V${this.svg.viewBox.baseVal.height}`);
-    const said = [[artifact.tag, artifact.subject, artifact.author, artifact.dated && artifact.at.slice(0, 10)].filter(Boolean).join(' · ')];
+    this.cross.setAttribute('d', `M${this.x(i)} 0V${this.svg.viewBox.baseVal.height}`);
+    const said = [[artifact.tag, artifact.releases?.join(', '), artifact.subject, artifact.author, artifact.dated && artifact.at.slice(0, 10)].filter(Boolean).join(' · ')];
     for (const line of chart?.lines ?? []) {
       const k = line.at.indexOf(i);
       const failed = line.failures?.find(failure => failure.at === i);
       if (failed) said.push(`${line.name}: failed, ${failed.reason}`);
       if (k < 0) continue;
-      const begins = line.breaks?.some(one => one.at === i);
-      const change = k > 0 && !begins && line.values[k - 1] ? ` (${(100 * (line.values[k] / line.values[k - 1] - 1)).toFixed(2)} %)` : '';
+      const begins = line.breaks?.find(one => one.at === i);
+      const confirmed = line.changes?.find(one => one.at === i);
+      const change = k > 0 && !begins && line.values[k - 1] ? ` (${signed(line.values[k] / line.values[k - 1] - 1)})` : '';
       const band = line.low && line.high ? `, quartiles ${amount(line, line.low[k])} to ${amount(line, line.high[k])}` : '';
       said.push(`${line.name}: ${amount(line, line.values[k])}${change}, n ${line.n[k]}${band}`);
+      if (begins) said.push(`${line.name} begins anew: ${begins.reason}`);
+      if (confirmed) said.push(`${line.name}: confirmed ${signed(confirmed.change)} against ${confirmed.against}`);
     }
-    this.tip.replaceChildren(...said.map(text => Object.assign(document.createElement('div'), { textContent: text })));
+    this.told.replaceChildren(...said.map(text => Object.assign(document.createElement('div'), { textContent: text })));
+    this.offers.replaceChildren();
+    this.unmark();
     this.tip.hidden = false;
+  }
+
+  unmark() {
+    this.marked = -1;
+    this.shade.removeAttribute('d');
+  }
+
+  // leave hides what is told once the focus is elsewhere.
+  leave(event) {
+    if (event.relatedTarget !== this.svg && !this.tip.contains(event.relatedTarget)) this.hide();
   }
 
   hide() {
@@ -180,6 +252,7 @@ class Chart {
     this.last = null;
     this.tip.hidden = true;
     this.cross.removeAttribute('d');
+    this.unmark();
   }
 }
 

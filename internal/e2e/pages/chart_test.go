@@ -29,10 +29,14 @@ func (b *tab) place(figure string, at int) (x, y float64) {
 	return place[0], place[1]
 }
 
-// move does something with the mouse at a place, with its button held or not.
-func (b *tab) move(what input.DispatchMouseEventType, x, y float64, held bool) {
+// move does something with the mouse at a place, with its button held or not, and with keys
+// that are held.
+func (b *tab) move(what input.DispatchMouseEventType, x, y float64, held bool, keys ...chromedp.Modifier) {
 	b.t.Helper()
 	b.do(chromedp.MouseEvent(what, x, y, func(event *input.DispatchMouseEventParams) {
+		for _, key := range keys {
+			event.Modifiers |= int64(key)
+		}
 		if what != chromedp.MouseMoved {
 			event.Button, event.ClickCount = input.MouseButtonLeft, 1
 		}
@@ -61,29 +65,54 @@ func (b *tab) point(figure string, at int) {
 // choosePoint chooses an artifact of a chart, and waits for the page to which it leads.
 func (b *tab) choosePoint(figure string, at int) {
 	b.t.Helper()
+	b.act(figure, at, kb.Enter)
+}
+
+// pin pins an artifact of a chart, or releases it, and waits for the page to which that leads.
+func (b *tab) pin(figure string, at int) {
+	b.t.Helper()
+	b.act(figure, at, "p", chromedp.ModifierShift)
+}
+
+// act clicks an artifact of a chart with keys that are held, or presses a key there, and
+// waits for the page.
+func (b *tab) act(figure string, at int, key string, held ...chromedp.Modifier) {
+	b.t.Helper()
 	b.point(figure, at)
 	b.mark()
 	if b.hand == mouse {
 		x, y := b.place(figure, at)
-		b.move(chromedp.MousePressed, x, y, true)
-		b.move(chromedp.MouseReleased, x, y, false)
+		b.move(chromedp.MousePressed, x, y, true, held...)
+		b.move(chromedp.MouseReleased, x, y, false, held...)
 	} else {
-		b.press(kb.Enter)
+		b.press(key)
 	}
 	b.awaitPage()
 }
 
-// drag drags the mouse from one artifact of a chart to another, and waits for the page to
-// which that leads.
-func (b *tab) drag(figure string, from, to int) {
+// zoom marks the part of a chart from one artifact to a later one, by dragging or by keys,
+// and waits for the page to which that leads.
+func (b *tab) zoom(figure string, from, to int) {
 	b.t.Helper()
+	b.point(figure, from)
+	if b.hand == mouse {
+		x, y := b.place(figure, from)
+		b.move(chromedp.MousePressed, x, y, true)
+		x, y = b.place(figure, to)
+		b.move(chromedp.MouseMoved, x, y, true)
+	} else {
+		for range to - from {
+			b.do(chromedp.KeyEvent(kb.ArrowRight, chromedp.KeyModifiers(chromedp.ModifierShift)))
+		}
+	}
+	b.awaitText(figure+" .tip", fmt.Sprintf("%d artifacts are marked", to-from+1))
 	b.mark()
-	x, y := b.place(figure, from)
-	b.move(chromedp.MouseMoved, x, y, false)
-	b.move(chromedp.MousePressed, x, y, true)
-	x, y = b.place(figure, to)
-	b.move(chromedp.MouseMoved, x, y, true)
-	b.move(chromedp.MouseReleased, x, y, false)
+	if b.hand == mouse {
+		x, y := b.place(figure, to)
+		b.move(chromedp.MouseReleased, x, y, false)
+	} else {
+		b.press(kb.Enter)
+	}
 	b.awaitPage()
 }
 
@@ -122,6 +151,13 @@ func TestAFingerReadsAChart(t *testing.T) {
 	b.stays()
 	b.follow(chart + ` .tip a[href*="from="]`)
 	require.Equal(t, []string{"0.7.0", "1.0.0"}, []string{b.parameter("from"), b.parameter("to")})
+
+	// The touched point can be pinned as well.
+	b.touch(chart, 1, 1)
+	b.awaitText(chart+" .tip", "Pin")
+	b.follow(chart + ` .tip a[href*="pin="]`)
+	require.Equal(t, "0.8.0", b.parameter("pin"))
+	require.Contains(t, b.text("main"), "compared with 0.8.0, which is pinned")
 }
 
 // clipboard is held by who uses it: all tabs of a browser have the same.

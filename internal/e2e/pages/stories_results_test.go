@@ -188,12 +188,17 @@ func aHistoryIsFollowed(t *testing.T, s scene, b *tab) {
 		b.awaitText(chart+" .tip", "0.7.0")
 		require.Contains(t, b.text(chart+" .tip"), "failed")
 	}
+	if b.hand == keyboard && !b.scriptless { // what a click does not lead to
+		b.choose(chart + ` .tip a[href$="/again"]`)
+		require.Regexp(t, "^/requests/[^/]+/again$", b.where())
+		b.back()
+	}
 
 	// Zoom.
-	if b.hand == mouse {
-		b.drag(chart, 2, 5)
-	} else {
+	if b.scriptless {
 		b.follow(`nav[aria-label="Parts of the history"] a[href*="from=0.7.0"]`)
+	} else {
+		b.zoom(chart, 2, 5)
 	}
 	require.Equal(t, "0.7.0", b.parameter("from"))
 	require.Equal(t, "1.0.0", b.parameter("to"))
@@ -224,6 +229,12 @@ func aHistoryIsFollowed(t *testing.T, s scene, b *tab) {
 
 	// Pin a point, and compare with it.
 	b.visit(chosen)
+	if !b.scriptless {
+		b.pin(chart, 3)
+		require.Equal(t, "0.8.0", b.parameter("pin"))
+		b.pin(chart, 3) // again, which releases it
+		require.Equal(t, chosen, b.where())
+	}
 	b.follow(chart + ` a[aria-label="Values of compress"]`)
 	require.Equal(t, history+"?metric=allocs%2Fop&open=compress", b.where())
 	rows := b.texts("#values tbody tr")
