@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 // unharmed says what texts of others have done to a page; empty: nothing. They may neither
@@ -62,4 +64,51 @@ func TestTextsOfOthersDoNoHarm(t *testing.T) {
 	require.Contains(t, b.text("#s-log"), `<script>window.harmed = 1</script><b>`, "it is shown as it was printed")
 	b.visit("/collectors?colour=red")
 	require.Contains(t, b.text("main"), `This page has no parameter "colour"; it knows q, only, sort, page`)
+}
+
+// Names that a benchmark prints, with markup, from right to left and very long, stay text in
+// comparisons and histories, also where scripts show them.
+func TestNamesOfOthersDoNoHarmToResults(t *testing.T) {
+	t.Parallel()
+	s := scene{sharedService(t), mouse}
+	names := []string{`"><img/src=/nothing/onerror="window.harmed=1">`, `<script>window.harmed=1</script>`, "שלום-עולם/1+2", strings.Repeat("abcdefghij", 18)}
+	lines := make([]string, len(names))
+	for i, name := range names {
+		lines[i] = "Benchmark/" + name + " 1 100 ns/op"
+	}
+	project := s.printing(t, "harmful", lines...)
+	for _, tag := range []string{"1.0.0", "1.1.0"} {
+		require.Equal(t, bench.Success, s.ended(t, s.release(t, project, tag)))
+	}
+	compared, err := s.API.Compare(t.Context(), apiclient.CompareQuery{Project: project, A: "1.0.0", B: "1.1.0"})
+	require.NoError(t, err)
+	found := 0
+	compare, history := "/projects/"+project+"/compare?a=1.0.0&b=1.1.0&show=all", "/projects/"+project+"/history?metric=ns%2Fop"
+	paths := []string{compare, compare + "&group=line", compare + "&open=markdown", compare + "&q=script", history, history + "&split=line&line=line", history + "&open=print", history + "&q=script"}
+	for _, r := range compared.Result.Rows {
+		if r.Metric == "ns/op" && r.Line != "" {
+			found++
+			paths = append(paths, compare+"&open="+url.QueryEscape(r.ID()))
+		}
+	}
+	require.Equal(t, len(names), found)
+
+	b := s.open(t)
+	b.hand = mouse
+	b.do(chromedp.EmulateViewport(320, 900))
+	sound := func(path string) {
+		t.Helper()
+		b.await("document.readyState === 'complete'")
+		require.Empty(t, ask[string](b, unharmed), path)
+		wide := ask[int](b, "document.documentElement.scrollWidth")
+		require.LessOrEqual(t, wide, 320, "%.80s: %s", path, ask[string](b, widest))
+	}
+	for _, path := range paths {
+		b.visit(path)
+		sound(path)
+	}
+	b.visit(history)
+	b.point("figure", 1)
+	b.awaitText("figure .tip", names[1])
+	sound("a point")
 }

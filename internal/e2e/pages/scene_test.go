@@ -47,16 +47,17 @@ func (s scene) resume(t *testing.T, project, reason string) {
 	require.NoError(t, err)
 }
 
-// printingSuite measures nothing that takes time: it prints a number.
+// printingSuite measures nothing that takes time: it prints a file of its own.
 const printingSuite = `name: printing
 artifact: {provider: directory, parameters: {path: %q}}
 iterations: 2
 benchmarks:
-  - {name: print, measure: {run: [sh, -c, "echo BenchmarkPrint 1 100 ns/op"], output: benchfmt, metrics: [ns/op]}}
+  - {name: print, measure: {run: [cat, "${suite}/output"], output: benchfmt, metrics: [ns/op]}}
 `
 
-// printing makes a project with the artifacts 1.0.0 and 1.1.0.
-func (s scene) printing(t *testing.T, what string) (project string) {
+// printing makes a project with the artifacts 1.0.0 and 1.1.0, of which a benchmark prints a
+// number, or other lines.
+func (s scene) printing(t *testing.T, what string, lines ...string) (project string) {
 	t.Helper()
 	artifacts, err := os.MkdirTemp("", "pages-artifacts-") // which benchmarks may read, other than those of t
 	require.NoError(t, err)
@@ -68,6 +69,10 @@ func (s scene) printing(t *testing.T, what string) (project string) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, suite.FileName), fmt.Appendf(nil, printingSuite, artifacts+"/{tag}"), 0o644))
+	if len(lines) == 0 {
+		lines = []string{"BenchmarkPrint 1 100 ns/op"}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "output"), []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 	packed, err := suite.Pack(dir)
 	require.NoError(t, err)
 	_, err = s.API.PutSuite(t.Context(), packed.Hash, packed.Archive)
