@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -150,11 +151,18 @@ func TestLongEveryPageCanBeReadByAll(t *testing.T) {
 				rules := rulesOfColours
 				if l.width != width {
 					b.visit(path)
+					ask[bool](b, unfoldAll)
 					width, rules = l.width, allRules
 				}
 				what := fmt.Sprintf("%s, %s, %s", state, name, l.name)
 				for _, f := range b.findingsOf(checker, rules) {
 					t.Errorf("%s: %s", what, f)
+				}
+				if name == "history" && ask[bool](b, "document.querySelector('svg.chart') !== null") {
+					b.readPart()
+					for _, f := range b.findingsOf(checker, rules) {
+						t.Errorf("%s, with a part of a chart marked: %s", what, f)
+					}
 				}
 			}
 			b.appear(look{width: 320})
@@ -170,6 +178,20 @@ func TestLongEveryPageCanBeReadByAll(t *testing.T) {
 	check("empty", emptyWorld(s))
 	b.signIn(s.token)
 	check("signed in", full(t, s))
+}
+
+// unfoldAll opens what is folded.
+const unfoldAll = `[...document.querySelectorAll('details')].forEach(e => { e.open = true; }) || true`
+
+// readPart marks a part of the first chart by keys, so that its values and what leads from it
+// are shown.
+func (b *tab) readPart() {
+	b.t.Helper()
+	b.focus("svg.chart")
+	b.press(kb.End)
+	b.do(chromedp.KeyEvent(kb.ArrowLeft, chromedp.KeyModifiers(chromedp.ModifierShift)))
+	b.awaitText("figure .tip", "2 artifacts are marked")
+	b.awaitText("figure .tip", "Measure again")
 }
 
 // widest names what sticks out of the page.
