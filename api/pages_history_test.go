@@ -49,6 +49,9 @@ func TestAPageShowsAHistory(t *testing.T) {
 	pinned := b.page(t, "", goHistory+"?open=gin&pin=1.1.0")
 	require.Contains(t, pinned.links(), "/projects/go/compare?a=1.1.0&b=1.4.0")
 	require.NotContains(t, pinned.links(), "/projects/go/compare?a=1.1.0&b=1.1.0")
+	require.Contains(t, pinned.section("values"), "1.1.0 pinned")
+	require.Contains(t, pinned.links(), goHistory+"?open=gin#values", "it is released there")
+	require.Regexp(t, `quartiles [0-9.]+ m?s to [0-9.]+ m?s, n 5`, pinned.section("values"))
 
 	// A zoom is an address, and so is a chart.
 	part := b.page(t, "", goHistory+"?from=1.1.0&to=1.2.0")
