@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -149,6 +150,35 @@ func TestARowOpensUnderItsOwnAddress(t *testing.T) {
 	gone.requireSound(t, "a lost row")
 	require.Contains(t, gone.section("row"), "This comparison has no row")
 	require.Equal(t, http.StatusBadRequest, b.page(t, "", at+"&open=gin").status)
+}
+
+// A verdict may be about an artifact before A. Its row leads to the values on which it rests.
+func TestARowLeadsToTheValuesThatDecidedIt(t *testing.T) {
+	t.Parallel()
+	w := newRandomReleases(t, 0)
+	w.inTurns("1.20.0", "1.22.0")
+	w.past(t, `update comparison_verdict set against_id = (select id from artifact where tag = '1.20.0')
+		where verdict = 'changed' and comparison_id = (select id from comparison where artifact_id = (select id from artifact where tag = '1.22.0'))`)
+	compared, err := w.nobody.Compare(t.Context(), apiclient.CompareQuery{Project: "go", A: "1.21.0", B: "1.22.0"})
+	require.NoError(t, err)
+	decided, listed := 0, 0
+	for _, r := range compared.Result.Rows {
+		p := w.page(t, "", compareGo+"?"+url.Values{"a": {"1.21.0"}, "b": {"1.22.0"}, "open": {r.ID()}}.Encode())
+		p.requireSound(t, r.ID())
+		to := compareGo + "?" + url.Values{"a": {"1.20.0"}, "b": {"1.22.0"}, "open": {r.ID()}}.Encode()
+		if r.Against == "" {
+			require.NotContains(t, p.section("row"), "an artifact before A")
+			continue
+		}
+		decided++
+		require.Contains(t, p.section("row"), "The verdict rests on values measured in turns with 1.20.0")
+		require.Contains(t, p.links(), to+"#row")
+		if strings.Contains(w.page(t, "", to).section("row"), "B in turns") {
+			listed++
+		}
+	}
+	require.NotZero(t, decided)
+	require.NotZero(t, listed)
 }
 
 // A row shows what came before: the medians of earlier artifacts, where B was measured.

@@ -162,6 +162,13 @@ func requireGroups(t *testing.T, table comparedTable) {
 	require.Equal(t, table.Rows, rows)
 }
 
+func TestASentenceBeginsWithACapitalLetter(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"": "", "a change": "A change", "ümlaut": "Ümlaut", "p=1e-10 is below 0.001": "p=1e-10 is below 0.001", "p": "P"} {
+		require.Equal(t, want, capital(text))
+	}
+}
+
 // What a value of a facet is called may have spaces, capital letters and signs.
 func TestAFacetNarrowsToWhatItCounts(t *testing.T) {
 	t.Parallel()

@@ -41,6 +41,9 @@ type openedRow struct {
 	API string
 	// Beside leads to what the machine did meanwhile, both sides beside each other.
 	Beside string
+	// Pairs leads to the row with the values on which the verdict rests, if it is about an
+	// artifact before A, which it names; nil: they are here.
+	Pairs *link
 }
 
 // Judged is the row with its verdict, as the table shows it.
@@ -102,6 +105,9 @@ func (c *compareView) open(p *Pages, v *visit, key stats.Key) error {
 	}
 	o.Plot = plotValues(row, o.Values)
 	o.API = "/api/v1/compare/values?" + url.Values{"project": {c.Project}, aParameter: {c.A.Tag}, bParameter: {c.B.Tag}, "row": {o.ID}}.Encode()
+	if row.Against != "" {
+		o.Pairs = &link{comparison(c.Project, row.Against, c.B.Tag) + "&" + url.Values{openParameter: {o.ID}}.Encode() + "#row", row.Against}
+	}
 	o.History, o.Beside = historyOf(c.Project, row), comparedMachine(c.Project, c.A.Tag, c.B.Tag, o.ID)
 	return c.offerMeasuring(p, v, &o, answered.Turns)
 }

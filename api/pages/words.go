@@ -227,7 +227,7 @@ func signed(s style, word string) template.HTML {
 // capital begins a sentence.
 func capital(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
-	if size == 0 {
+	if size == 0 || strings.HasPrefix(text[size:], "=") { // a symbol, such as p
 		return text
 	}
 	return string(unicode.ToUpper(first)) + text[size:]
