@@ -38,6 +38,8 @@ const (
 	codeProfileSlots = 4
 	// maxFunctions bounds the functions of one answer; more are for the file.
 	maxFunctions = 10_000
+	// drawnFunctions are listed beside a flame graph.
+	drawnFunctions = 100
 )
 
 type codeProfileHandlers struct {
@@ -67,6 +69,10 @@ func (s *codeProfileHandlers) register() {
 	handle(s.base, operation{id: "diff-code-profiles", method: http.MethodGet, path: "/profiles/diff", need: toRead, tag: "profiles", slots: codeProfileSlots, computes: true,
 		summary: "List the functions that differ most between two profiles", description: fmt.Sprintf("By their own shares of all samples, at most %d. A profile explains a measurement and is none: whether something became slower is for a comparison to tell.", maxFunctions),
 		answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[flame.Difference](), media: []string{"text/html"}}}}, s.difference)
+	handle(s.base, operation{id: "get-code-profile-flames", method: http.MethodGet, path: "/profiles/{id}/flames", need: toRead, tag: "profiles", slots: codeProfileSlots, computes: true,
+		summary: "Lay out a profile as a flame graph", description: fmt.Sprintf("Boxes by their places, and the first %d functions.", drawnFunctions)}, s.flames)
+	handle(s.base, operation{id: "diff-code-profile-flames", method: http.MethodGet, path: "/profiles/diff/flames", need: toRead, tag: "profiles", slots: codeProfileSlots, computes: true,
+		summary: "Lay out how two profiles differ as a flame graph", description: fmt.Sprintf("Boxes as wide as in the profile after, with the values of both, and the first %d functions.", drawnFunctions)}, s.differenceFlames)
 }
 
 // noFiles is the problem of an API without a blob store.
@@ -374,7 +380,7 @@ func (s *codeProfileHandlers) drawn(name, title, about string, tree flame.Tree, 
 	if err != nil {
 		return nil, err
 	}
-	page := flame.Page(flame.Drawing{ID: "flames", Title: title, Tree: tree}, about, table)
+	page := flame.Page(flame.Drawing{ID: "flames", Title: title, Graph: tree.Lay("", flame.DrawnBoxes)}, about, table)
 	return s.attached("text/html; charset=utf-8", name+".html", io.NopCloser(strings.NewReader(page))), nil
 }
 
@@ -446,4 +452,69 @@ func (s *codeProfileHandlers) difference(ctx context.Context, in *diffCodeProfil
 		ctx.SetHeader("Content-Type", "application/json")
 		_ = s.huma.Marshal(ctx.BodyWriter(), "application/json", d) // fails only if the client is gone
 	}}, nil
+}
+
+// FlameQuery chooses what a flame graph shows. It is exported for those who read its parameters by reflection.
+type FlameQuery struct {
+	Type   string `query:"type" maxLength:"64" doc:"Sample type; default: that of the profile."`
+	At     string `query:"at" maxLength:"16" doc:"ID of the frame that takes the whole width, below its callers; default: all."`
+	Search string `query:"search" maxLength:"200" doc:"A part of names of functions: the answer tells the value of the samples with one, regardless of case."`
+	Boxes  int    `query:"boxes" minimum:"1" maximum:"20000" default:"2500" doc:"Draw the narrowest boxes together until so many are left, or a little more than the deepest stack has frames."`
+}
+
+type codeProfileFlames struct {
+	ID string `path:"id" doc:"ID of the profile: p and ten letters or digits."`
+	FlameQuery
+}
+
+func (s *codeProfileHandlers) flames(ctx context.Context, in *codeProfileFlames) (*body[apiclient.DrawnProfile], error) {
+	_, p, err := s.read(ctx, in.ID, in.Type)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := flame.NewTree(p, in.Type)
+	if err != nil {
+		return nil, err
+	}
+	table, err := flame.Top(p, in.Type)
+	out := in.graph(tree, flame.Types(p))
+	out.More = max(0, len(table.Functions)-drawnFunctions)
+	table.Functions = notNil(table.Functions[:len(table.Functions)-out.More])
+	out.Functions = &table
+	return answer(out, err)
+}
+
+func (q FlameQuery) graph(tree flame.Tree, types []string) apiclient.DrawnProfile {
+	return apiclient.DrawnProfile{Graph: tree.Lay(q.At, q.Boxes), Types: types, Matched: tree.Matched(strings.TrimSpace(q.Search))}
+}
+
+type diffCodeProfileFlames struct {
+	A string `query:"a" required:"true" doc:"ID of the profile before."`
+	B string `query:"b" required:"true" doc:"ID of the profile after."`
+	FlameQuery
+}
+
+func (s *codeProfileHandlers) differenceFlames(ctx context.Context, in *diffCodeProfileFlames) (*body[apiclient.DrawnProfile], error) {
+	_, before, err := s.read(ctx, in.A, in.Type)
+	if err != nil {
+		return nil, err
+	}
+	_, after, err := s.read(ctx, in.B, in.Type)
+	if err != nil {
+		return nil, err
+	}
+	d, err := flame.Diff(before, after, in.Type)
+	if err != nil {
+		return nil, invalid("the profiles %s and %s cannot be compared: %s", in.A, in.B, err)
+	}
+	tree, err := flame.NewDifference(before, after, in.Type)
+	if err != nil {
+		return nil, err
+	}
+	types := slices.DeleteFunc(flame.Types(after), func(t string) bool { return !slices.Contains(flame.Types(before), t) })
+	out := in.graph(tree, notNil(types))
+	out.More = max(0, len(d.Functions)-drawnFunctions)
+	d.Functions = notNil(d.Functions[:len(d.Functions)-out.More])
+	out.Changes = &d
+	return answer(out, nil)
 }

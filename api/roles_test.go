@@ -200,6 +200,8 @@ var examples = map[string]func(*rolesWorld) example{
 	"get-code-profile-file":       get("/profiles/paaaaaaaaaa/file"),
 	"list-code-profile-functions": get("/profiles/paaaaaaaaaa/functions"),
 	"diff-code-profiles":          get("/profiles/diff?a=paaaaaaaaaa&b=paaaaaaaaaa"),
+	"get-code-profile-flames":     get("/profiles/paaaaaaaaaa/flames"),
+	"diff-code-profile-flames":    get("/profiles/diff/flames?a=paaaaaaaaaa&b=paaaaaaaaaa"),
 	"list-audit":                  get("/audit"),
 	"list-tokens":                 get("/tokens"),
 	"compare":                     get("/compare?project=go&a=done&b=done"),

@@ -275,7 +275,7 @@ func (f *profileFlags) draw(cmd *cobra.Command, tree flame.Tree, p *profile.Prof
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(cmd.OutOrStdout(), flame.Page(flame.Drawing{ID: "flames", Title: title, Tree: tree}, about, table)); err != nil {
+	if _, err := io.WriteString(cmd.OutOrStdout(), flame.Page(flame.Drawing{ID: "flames", Title: title, Graph: tree.Lay("", flame.DrawnBoxes)}, about, table)); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil

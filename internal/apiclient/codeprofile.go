@@ -61,6 +61,42 @@ type CodeProfileList struct {
 	Profiles []CodeProfile `json:"profiles"`
 }
 
+// FlameQuery chooses what a flame graph shows.
+type FlameQuery struct {
+	// Type of samples; empty: that of the profile.
+	Type string
+	// At is the ID of the frame that has the whole width; empty: the root.
+	At string
+	// Search is a part of names of functions, of which the answer tells the value; empty: none.
+	Search string
+	// Boxes bounds the boxes; 0: as the API does by itself.
+	Boxes int
+}
+
+func (q FlameQuery) values() url.Values {
+	query := url.Values{}
+	set(query, "type", q.Type)
+	set(query, "at", q.At)
+	set(query, "search", q.Search)
+	if q.Boxes > 0 {
+		query.Set("boxes", strconv.Itoa(q.Boxes))
+	}
+	return query
+}
+
+// DrawnProfile is a profile, or the difference of two, as it is drawn.
+type DrawnProfile struct {
+	Graph flame.Graph `json:"graph"`
+	Types []string    `json:"types" doc:"The types of samples to choose from."`
+	// Matched is the value of samples with a function that was searched for.
+	Matched int64 `json:"matched,omitempty" doc:"Value of the samples with a function whose name contains the text that was searched for, anywhere in their stacks."`
+	// Functions has the first functions of a profile, Changes those of a difference; one of them is nil.
+	Functions *flame.Table      `json:"functions,omitempty" doc:"The functions with the largest own values."`
+	Changes   *flame.Difference `json:"changes,omitempty" doc:"The functions whose own shares changed most, of a difference."`
+	// More counts the functions that are left out.
+	More int `json:"more,omitempty" doc:"Functions that are left out."`
+}
+
 // ProfileForm names a form in which a profile is downloaded.
 type ProfileForm string
 
@@ -154,4 +190,17 @@ func (c *Client) CodeProfileDifference(ctx context.Context, a, b bench.ProfileID
 	query := url.Values{"a": {string(a)}, "b": {string(b)}}
 	set(query, "type", sampleType)
 	return read[flame.Difference](ctx, c, v1("profiles", "diff"), query)
+}
+
+// CodeProfileFlames lays out a profile as a flame graph.
+func (c *Client) CodeProfileFlames(ctx context.Context, id bench.ProfileID, q FlameQuery) (DrawnProfile, error) {
+	return read[DrawnProfile](ctx, c, v1("profiles", string(id), "flames"), q.values())
+}
+
+// CodeProfileDifferenceFlames lays out how profile b differs from profile a.
+func (c *Client) CodeProfileDifferenceFlames(ctx context.Context, a, b bench.ProfileID, q FlameQuery) (DrawnProfile, error) {
+	query := q.values()
+	query.Set("a", string(a))
+	query.Set("b", string(b))
+	return read[DrawnProfile](ctx, c, v1("profiles", "diff", "flames"), query)
 }

@@ -330,9 +330,9 @@ func drawn(t *testing.T, svg string) (titles, classes []string) {
 		require.NoError(t, err, svg)
 		start, isStart := token.(xml.StartElement)
 		switch {
-		case isStart && start.Name.Local == "g":
+		case isStart && start.Name.Local == "svg":
 			for _, a := range start.Attr {
-				if a.Name.Local == "class" {
+				if a.Name.Local == "class" && a.Value != "flame" {
 					classes = append(classes, a.Value)
 				}
 			}
@@ -351,9 +351,43 @@ func tree(t *testing.T, text string) flame.Tree {
 	return made
 }
 
+func lay(of flame.Tree, at string) flame.Graph { return of.Lay(at, flame.DrawnBoxes) }
+
+// A graph has no more boxes than it may, however many frames are wide enough; what is left stands for the rest.
+func TestAGraphIsBounded(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	for i := range 100 {
+		for k := range 5 {
+			fmt.Fprintf(&text, "main;f%d;g%d;h;i;j 10\n", i, k)
+		}
+	}
+	made := tree(t, text.String())
+	require.Greater(t, len(made.Lay("", flame.DrawnBoxes).Boxes), 1000)
+	g := made.Lay("", 0)
+	require.LessOrEqual(t, len(g.Boxes), flame.MaxDepth+1)
+	require.EqualValues(t, made.Root.Total, g.Boxes[0].Total)
+	last := g.Boxes[len(g.Boxes)-1]
+	require.Positive(t, last.Others)
+	require.InDelta(t, 1, last.X+last.Width, 1e-9)
+}
+
+// What is gone in B can still be named by its address, and has no width of its own.
+func TestAFrameThatIsGoneIsStillNamed(t *testing.T) {
+	t.Parallel()
+	made, err := flame.NewDifference(parse(t, flame.Folded, "main;gone;deeper 5\nmain;kept 5\n"), parse(t, flame.Folded, "main;kept 9\n"), "")
+	require.NoError(t, err)
+	gone := made.Root.Children[0].Children[0]
+	require.Equal(t, "gone", gone.Name)
+	g := lay(made, gone.ID)
+	require.Equal(t, []string{"all", "main", "gone"}, []string{g.Boxes[0].Name, g.Boxes[1].Name, g.Boxes[2].Name})
+	require.Len(t, g.Boxes, 3)
+	require.EqualValues(t, 5, g.Boxes[2].BeforeTotal)
+}
+
 func TestAFlameGraphShowsEachFrame(t *testing.T) {
 	t.Parallel()
-	d := flame.Drawing{ID: "f", Title: "all of it", Tree: tree(t, before), Link: func(id string) string { return "?at=" + id + "&q=1" }}
+	d := flame.Drawing{ID: "f", Title: "all of it", Graph: lay(tree(t, before), ""), Link: func(id string) string { return "?at=" + id + "&q=1" }}
 	titles, _ := drawn(t, d.SVG())
 	require.Equal(t, []string{
 		"all of it",
@@ -366,19 +400,22 @@ func TestAFlameGraphShowsEachFrame(t *testing.T) {
 // Zooming in gives a frame the whole width, below its callers, and is an address.
 func TestAFlameGraphZoomsIn(t *testing.T) {
 	t.Parallel()
-	d := flame.Drawing{ID: "f", Title: "zoomed", Tree: tree(t, before)}
-	check := d.Tree.Root.Children[0].Children[0]
+	made := tree(t, before)
+	d := flame.Drawing{ID: "f", Title: "zoomed"}
+	check := made.Root.Children[0].Children[0]
 	require.Equal(t, "check", check.Name)
-	path := d.Tree.Find(check.ID)
+	path := made.Find(check.ID)
 	require.Len(t, path, 3)
 	boxes := flame.Boxes(path, 0)
 	require.Len(t, boxes, 4)
 	require.InDelta(t, 1, boxes[2].Width, 1e-9)
 	require.InDelta(t, .4, boxes[3].Width, 1e-9, "hash is 20 of 50")
-	d.At = check.ID
+	d.Graph = lay(made, check.ID)
+	require.Equal(t, check.ID, d.Graph.At)
 	titles, _ := drawn(t, d.SVG())
 	require.NotContains(t, strings.Join(titles, "\n"), "parse:", "what is beside it is out of sight")
-	d.At = "nothing"
+	d.Graph = lay(made, "nothing")
+	require.Empty(t, d.Graph.At)
 	titles, _ = drawn(t, d.SVG())
 	require.Contains(t, strings.Join(titles, "\n"), "parse:", "an address of another profile shows everything")
 	require.Equal(t, check.ID, tree(t, after).Root.Children[0].Children[0].ID, "a frame has the same address in another profile")
@@ -390,7 +427,7 @@ func TestNarrowFramesAreDrawnTogether(t *testing.T) {
 	for i := range 5000 {
 		text += fmt.Sprintf("main;f%d 1\n", i)
 	}
-	d := flame.Drawing{ID: "f", Title: "many", Tree: tree(t, text)}
+	d := flame.Drawing{ID: "f", Title: "many", Graph: lay(tree(t, text), "")}
 	titles, _ := drawn(t, d.SVG())
 	require.Len(t, titles, 5, "the drawing, all, main, wide and the others")
 	require.Contains(t, titles[4], "5000 others: 5,000, 4.8 % of all")
@@ -400,7 +437,7 @@ func TestADifferenceIsColouredByItsSize(t *testing.T) {
 	t.Parallel()
 	made, err := flame.NewDifference(parse(t, flame.Folded, before), parse(t, flame.Folded, after), "")
 	require.NoError(t, err)
-	d := flame.Drawing{ID: "f", Title: "changes", Tree: made}
+	d := flame.Drawing{ID: "f", Title: "changes", Graph: lay(made, "")}
 	titles, classes := drawn(t, d.SVG())
 	class := map[string]string{}
 	for i, title := range titles[1:] {
@@ -413,12 +450,13 @@ func TestADifferenceIsColouredByItsSize(t *testing.T) {
 
 func TestASearchMarksWhatItFinds(t *testing.T) {
 	t.Parallel()
-	d := flame.Drawing{ID: "f", Title: "search", Tree: tree(t, before), Search: "HASH"}
+	made := tree(t, before)
+	d := flame.Drawing{ID: "f", Title: "search", Graph: lay(made, ""), Search: "HASH"}
 	_, classes := drawn(t, d.SVG())
 	require.Equal(t, 1, strings.Count(strings.Join(classes, " "), "found"))
-	require.Equal(t, int64(20), d.Tree.Matched("HASH"))
-	require.Equal(t, int64(50), d.Tree.Matched("check"), "callees count with their caller, once")
-	require.Zero(t, d.Tree.Matched("nowhere"))
+	require.Equal(t, int64(20), made.Matched("HASH"))
+	require.Equal(t, int64(50), made.Matched("check"), "callees count with their caller, once")
+	require.Zero(t, made.Matched("nowhere"))
 }
 
 // Names come from programs under test.
@@ -428,7 +466,7 @@ func TestNamesAreOnlyText(t *testing.T) {
 	p := parse(t, flame.Folded, name+" 1\n")
 	made, err := flame.NewTree(p, "")
 	require.NoError(t, err)
-	d := flame.Drawing{ID: `f"`, Title: name, Tree: made, Link: func(string) string { return `"><script>` }}
+	d := flame.Drawing{ID: `f"`, Title: name, Graph: lay(made, ""), Link: func(string) string { return `"><script>` }}
 	svg := d.SVG()
 	drawn(t, svg)
 	page := flame.Page(d, name, top(t, p, ""))
@@ -442,7 +480,7 @@ func TestNamesAreOnlyText(t *testing.T) {
 func TestAPageStandsAlone(t *testing.T) {
 	t.Parallel()
 	p := parse(t, flame.Folded, before)
-	page := flame.Page(flame.Drawing{ID: "f", Title: "go 1.26.0", Tree: tree(t, before)}, "CPU time", top(t, p, ""))
+	page := flame.Page(flame.Drawing{ID: "f", Title: "go 1.26.0", Graph: lay(tree(t, before), "")}, "CPU time", top(t, p, ""))
 	for _, text := range []string{"src=", "href=", "url(", "@import", "<script"} {
 		require.NotContains(t, page, text)
 	}
@@ -539,7 +577,7 @@ func FuzzParse(f *testing.F) {
 		for _, sampleType := range flame.Types(p)[:1] {
 			made, err := flame.NewTree(p, sampleType)
 			require.NoError(t, err)
-			drawn(t, flame.Drawing{ID: "f", Title: "t", Tree: made}.SVG())
+			drawn(t, flame.Drawing{ID: "f", Title: "t", Graph: lay(made, "")}.SVG())
 			_, err = flame.Diff(p, p, sampleType)
 			require.NoError(t, err)
 			require.NoError(t, flame.WriteFolded(io.Discard, p, sampleType))

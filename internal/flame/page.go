@@ -12,7 +12,7 @@ const style = `
 @media (prefers-color-scheme: dark) { :root { --page: #16181b; --text: #f1f2f3; --edge: #16181b; --hue-0: #7a5520; --hue-1: #85481a; --hue-2: #6f5233; --hue-3: #6a5a22; --hue-4: #7b4a2c; --hue-5: #7c4636; --same: #3a3e44;
   --more-1: #4d2f2b; --more-2: #6d352c; --more-3: #8f3a2d; --more-4: #b0402f; --less-1: #263646; --less-2: #274a68; --less-3: #285d89; --less-4: #2a70aa; } }
 body { margin: 1rem; background: var(--page); color: var(--text); font-family: system-ui, sans-serif; }
-svg.flame { display: block; width: 100%; height: auto; }
+svg.flame { display: block; }
 svg.flame text { fill: var(--text); pointer-events: none; }
 svg.flame rect { stroke: var(--edge); stroke-width: .5; }
 svg.flame .passed { opacity: .35; }

@@ -4,68 +4,58 @@ import (
 	"encoding/xml"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// Drawing is a flame graph to be drawn: the outermost frames at the top, each as wide as
-// its share of the samples.
+// Drawing is a flame graph to be drawn. Its boxes grow with the page, its letters do not.
 type Drawing struct {
 	// ID distinguishes drawings on one page.
 	ID    string
 	Title string
-	Tree  Tree
-	// At is the ID of the frame that takes the whole width; empty: the root.
-	At string
+	Graph Graph
 	// Search marks the functions whose names contain it, regardless of case; empty: none.
 	Search string
 	// Link returns the address that zooms in on a frame; nil: the frames are no links.
 	Link func(id string) string
 }
 
-// Measures of a drawing, in its units.
+// Measures of a drawing in pixels.
 const (
-	drawnWidth = 1200
-	rowHeight  = 18
-	// narrowest is the width of the narrowest box.
-	narrowest = 1.5
+	rowHeight = 18
+	// widest is the width of a page up to which names are written as far as they fit.
+	widest = 1600
 	// letterWidth assumes an average letter at the drawing's font size. A name of fewer
 	// than leastLetters tells nothing.
 	letterWidth  = 6.6
 	leastLetters = 3
-	// maxBoxes bounds a drawing.
-	maxBoxes = 20_000
+	// DrawnBoxes bounds a drawing in a file.
+	DrawnBoxes = 20_000
 )
 
 // SVG draws the flame graph. Colours are those of classes: by name (hue-0 to hue-5), or, in a
 // difference, by how much larger (more-1 to more-4) or smaller (less-1 to less-4) the
 // share of a frame in B is.
 func (d Drawing) SVG() string {
-	path := []*Frame{d.Tree.Root}
-	if d.At != "" {
-		if found := d.Tree.Find(d.At); found != nil {
-			path = found
-		}
-	}
-	boxes := Boxes(path, narrowest/drawnWidth)
-	boxes = boxes[:min(len(boxes), maxBoxes)]
 	rows := 1
-	for _, b := range boxes {
+	for _, b := range d.Graph.Boxes {
 		rows = max(rows, b.Depth+1)
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" class="flame" viewBox="0 0 %d %d" role="group" aria-labelledby="%s-title" font-size="12" font-family="ui-monospace, monospace">`,
-		drawnWidth, rows*rowHeight, escape(d.ID))
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" class="flame" width="100%%" height="%d" role="group" aria-labelledby="%s-title" font-size="12" font-family="ui-monospace, monospace">`,
+		rows*rowHeight, escape(d.ID))
 	fmt.Fprintf(&out, `<title id="%s-title">%s</title>`, escape(d.ID), escape(d.Title))
 	search := strings.ToLower(d.Search)
-	for _, b := range boxes {
+	for _, b := range d.Graph.Boxes {
 		d.box(&out, b, search)
 	}
 	out.WriteString(`</svg>`)
 	return out.String()
 }
 
+// box draws a box as a drawing of its own, which cuts its name where it ends.
 func (d Drawing) box(out *strings.Builder, b Box, search string) {
 	name, class := b.Name, d.class(b)
 	if b.Others > 0 {
@@ -78,17 +68,21 @@ func (d Drawing) box(out *strings.Builder, b Box, search string) {
 			class += " passed"
 		}
 	}
+	letters := int((b.Width*widest - 6) / letterWidth)
 	linked := d.Link != nil && b.ID != ""
 	if linked {
-		fmt.Fprintf(out, `<a href="%s">`, escape(d.Link(b.ID)))
+		narrow := ""
+		if letters < leastLetters { // the Tab key leads through what can be read
+			narrow = ` tabindex="-1"`
+		}
+		fmt.Fprintf(out, `<a href="%s"%s>`, escape(d.Link(b.ID)), narrow)
 	}
-	x, y, width := b.X*drawnWidth, b.Depth*rowHeight, b.Width*drawnWidth
-	fmt.Fprintf(out, `<g class="%s"><title>%s</title><rect x="%s" y="%d" width="%s" height="%d"/>`,
-		class, escape(name+": "+d.told(b)), number(x), y, number(max(width-.5, .5)), rowHeight-1)
-	if letters := int((width - 6) / letterWidth); letters >= leastLetters {
-		fmt.Fprintf(out, `<text x="%s" y="%d">%s</text>`, number(x+3), y+13, escape(shortened(name, letters)))
+	fmt.Fprintf(out, `<svg class="%s" x="%s%%" y="%d" width="%s%%" height="%d"><title>%s</title><rect width="100%%" height="%d"/>`,
+		class, number(b.X*100), b.Depth*rowHeight, number(b.Width*100), rowHeight, escape(name+": "+d.told(b)), rowHeight-1)
+	if letters >= leastLetters {
+		fmt.Fprintf(out, `<text x="3" y="13">%s</text>`, escape(shortened(name, letters)))
 	}
-	out.WriteString(`</g>`)
+	out.WriteString(`</svg>`)
 	if linked {
 		out.WriteString(`</a>`)
 	}
@@ -96,25 +90,24 @@ func (d Drawing) box(out *strings.Builder, b Box, search string) {
 
 // told describes the values of a frame.
 func (d Drawing) told(b Box) string {
-	root := d.Tree.Root
-	words := fmt.Sprintf("%s, %s of all", Amount(b.Total, d.Tree.Unit), percent(Share(b.Total, root.Total)))
-	if d.Tree.IsDifference {
-		words += fmt.Sprintf("; before: %s, %s", Amount(b.BeforeTotal, d.Tree.Unit), percent(Share(b.BeforeTotal, root.BeforeTotal)))
+	g := d.Graph
+	words := fmt.Sprintf("%s, %s of all", Amount(b.Total, g.Unit), percent(Share(b.Total, g.Sum)))
+	if g.IsDifference {
+		words += fmt.Sprintf("; before: %s, %s", Amount(b.BeforeTotal, g.Unit), percent(Share(b.BeforeTotal, g.BeforeSum)))
 	}
 	if b.Self > 0 {
-		words += fmt.Sprintf("; itself %s", percent(Share(b.Self, root.Total)))
+		words += fmt.Sprintf("; itself %s", percent(Share(b.Self, g.Sum)))
 	}
 	return words
 }
 
 func (d Drawing) class(b Box) string {
-	if !d.Tree.IsDifference {
+	if !d.Graph.IsDifference {
 		h := fnv.New32a()
 		h.Write([]byte(b.Name))
 		return "hue-" + strconv.Itoa(int(h.Sum32()%6))
 	}
-	root := d.Tree.Root
-	change := Share(b.Total, root.Total) - Share(b.BeforeTotal, root.BeforeTotal)
+	change := Share(b.Total, d.Graph.Sum) - Share(b.BeforeTotal, d.Graph.BeforeSum)
 	for i, least := range []float64{.1, .03, .01, .002} { // of all samples
 		switch {
 		case change >= least:
@@ -134,7 +127,8 @@ func shortened(name string, letters int) string {
 	return string([]rune(name)[:letters-1]) + "…"
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 32) }
+// number writes a part of the width in percent; a hundredth of a pixel is seen by nobody.
+func number(v float64) string { return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64) }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 

@@ -129,8 +129,11 @@ func (f *Frame) find(id string) []*Frame {
 }
 
 // Matched returns the value of all samples with a function whose name contains the text,
-// regardless of case, anywhere in their stacks.
+// regardless of case, anywhere in their stacks. An empty text matches nothing.
 func (t Tree) Matched(text string) int64 {
+	if text == "" {
+		return 0
+	}
 	return t.Root.matched(strings.ToLower(text))
 }
 
@@ -146,14 +149,65 @@ func (f *Frame) matched(text string) (v int64) {
 
 // Box is a frame as it is drawn.
 type Box struct {
-	*Frame
+	Name string `json:"name"`
+	File string `json:"file,omitempty"`
+	// ID is the frame's, empty for others.
+	ID          string `json:"id,omitempty"`
+	Self        int64  `json:"self"`
+	Total       int64  `json:"total"`
+	BeforeSelf  int64  `json:"before_self,omitempty"`
+	BeforeTotal int64  `json:"before_total,omitempty"`
 	// Depth counts from the outermost frame, 0.
-	Depth int
+	Depth int `json:"depth"`
 	// X and Width are parts of the whole width.
-	X, Width float64
+	X     float64 `json:"x"`
+	Width float64 `json:"width"`
 	// Others is the number of frames that the box stands for together, if these are too
-	// narrow to be drawn one by one. Its frame has their values, and no ID.
-	Others int
+	// narrow to be drawn one by one. It has their values, and no ID.
+	Others int `json:"others,omitempty"`
+}
+
+func boxOf(f *Frame, depth int, x, width float64) Box {
+	return Box{
+		Name: f.Name, File: f.File, ID: f.ID, Self: f.Self, Total: f.Total, BeforeSelf: f.BeforeSelf, BeforeTotal: f.BeforeTotal,
+		Depth: depth, X: x, Width: width,
+	}
+}
+
+// Graph is a tree as it is drawn: the outermost frames at the top, each as wide as its share.
+type Graph struct {
+	Type string `json:"type"`
+	Unit string `json:"unit"`
+	// IsDifference tells whether the boxes have values of A; their widths are those of B.
+	IsDifference bool `json:"is_difference,omitempty"`
+	// Sum is the value of all samples, BeforeSum that of A.
+	Sum       int64 `json:"sum"`
+	BeforeSum int64 `json:"before_sum,omitempty"`
+	// At is the ID of the frame that has the whole width, below its callers; empty: the root.
+	At string `json:"at,omitempty"`
+	// Boxes begin with the outermost one; callers stand before what they called.
+	Boxes []Box `json:"boxes"`
+}
+
+// narrowest is the part of the whole width below which no box is drawn: 1.5 of 1200 pixels.
+const narrowest = 1.5 / 1200
+
+// Lay lays out a frame and what it called; the root if no frame has the ID. At most so many boxes
+// are drawn, and not fewer than a stack may have: the narrowest are drawn together until that holds.
+func (t Tree) Lay(at string, most int) Graph {
+	g := Graph{Type: t.Type, Unit: t.Unit, IsDifference: t.IsDifference, Sum: t.Root.Total, BeforeSum: t.Root.BeforeTotal}
+	path := []*Frame{t.Root}
+	if at != "" && at != t.Root.ID {
+		if found := t.Find(at); found != nil {
+			path, g.At = found, at
+		}
+	}
+	const fewest = MaxDepth + 1 // a path is never shortened
+	for least := narrowest; ; least *= 2 {
+		if g.Boxes = Boxes(path, least); len(g.Boxes) <= max(most, fewest) || least >= 1 {
+			return g
+		}
+	}
 }
 
 // Boxes lays out a frame and what it called, without frames narrower than the least part of
@@ -165,12 +219,14 @@ func Boxes(path []*Frame, least float64) []Box {
 	}
 	var boxes []Box
 	for depth, f := range path[:len(path)-1] {
-		boxes = append(boxes, Box{Frame: f, Depth: depth, Width: 1})
+		boxes = append(boxes, boxOf(f, depth, 0, 1))
 	}
 	zoomed := path[len(path)-1]
 	l := layout{whole: float64(zoomed.Total), least: least, boxes: boxes}
 	if l.whole > 0 {
 		l.place(zoomed, len(path)-1, 0)
+	} else { // gone in B: it is named, and has nothing below it
+		l.boxes = append(l.boxes, boxOf(zoomed, len(path)-1, 0, 1))
 	}
 	return l.boxes
 }
@@ -181,11 +237,11 @@ type layout struct {
 }
 
 func (l *layout) place(f *Frame, depth int, x float64) {
-	l.boxes = append(l.boxes, Box{Frame: f, Depth: depth, X: x, Width: float64(f.Total) / l.whole})
+	l.boxes = append(l.boxes, boxOf(f, depth, x, float64(f.Total)/l.whole))
 	if depth >= MaxDepth {
 		return
 	}
-	others := Box{Frame: &Frame{}, Depth: depth + 1}
+	others := Box{Depth: depth + 1}
 	for _, c := range f.Children {
 		width := float64(c.Total) / l.whole
 		if width >= l.least {
