@@ -170,7 +170,7 @@ func (s *codeProfileHandlers) uploadRaw(ctx context.Context, _ *uploadRaw) (*bod
 type uploadCodeProfile struct {
 	Run     string `path:"run" doc:"ID of the run."`
 	Raw     string `query:"raw" required:"true" doc:"Digest of the raw file, which is stored."`
-	Format  string `query:"format" required:"true" enum:"pprof,perf-script,callgrind,folded,self-profile" doc:"Format of the raw file."`
+	Format  string `query:"format" required:"true" enum:"pprof,perf-script,callgrind,folded,self-profile,dhat,firefox" doc:"Format of the raw file."`
 	RawBody []byte `contentType:"application/octet-stream"`
 }
 

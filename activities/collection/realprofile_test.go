@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,6 +64,12 @@ int main(void) { innocent(200000); planted(2000000); return 0; }
 `
 )
 
+// hoardC allocates memory.
+const hoardC = `#include <stdlib.h>
+__attribute__((noinline)) char *planted(int n) { char *p = malloc(n); p[0] = 1; return p; }
+int main(void) { char *p = planted(1000000); return p[0] - 1; }
+`
+
 // The profilers that this machine has find the slow function: pprof everywhere, perf and callgrind where they are installed.
 func TestLongProfilersFindThePlantedFunction(t *testing.T) {
 	b := setup(t)
@@ -85,7 +92,7 @@ func TestLongProfilersFindThePlantedFunction(t *testing.T) {
 		return true
 	}
 	build("main.go", hotGo, "go", "build", "-o", filepath.Join(at, "hot"), "main.go")
-	find := func(benchmark, profiler, want string) {
+	find := func(benchmark, profiler, want string) (types []string) {
 		job, err := bench.NewProfileJob("go", "v1", b.hash, bench.TestCase{Benchmark: benchmark, Target: target}, profiler)
 		require.NoError(t, err)
 		key := b.request(job)
@@ -103,13 +110,19 @@ func TestLongProfilersFindThePlantedFunction(t *testing.T) {
 		top, err := flame.Top(p, "")
 		require.NoError(t, err)
 		require.Equal(t, want, top.Functions[0].Name, profiler)
+		return flame.Types(p)
 	}
 	find("hot", "pprof-cpu", "main.planted")
 	if installed("perf") {
-		find("hot", "perf", "main.planted")
+		types := find("hot", "perf", "main.planted")
+		if _, err := os.Stat("/sys/bus/event_source/devices/cpu"); os.IsNotExist(err) {
+			require.Contains(t, strings.Join(types, " "), "cpu-clock", "without hardware counters, the clock of the CPU is sampled")
+		}
 	}
 	if installed("cc", "valgrind") {
 		build("main.c", hotC, "cc", "-O1", "-g", "-o", filepath.Join(at, "hot-c"), "main.c")
 		find("hot-c", "callgrind", "planted")
+		build("main.c", hoardC, "cc", "-O1", "-g", "-fno-optimize-sibling-calls", "-o", filepath.Join(at, "hot-c"), "main.c")
+		find("hot-c", "dhat", "malloc")
 	}
 }

@@ -39,7 +39,7 @@ measurement and is none: nothing of it enters results. --wait shows progress unt
 profiles are made; the exit code is 4 if they are not.
 
 The other commands read stored profiles by their ID, or files of profilers: pprof, text of 'perf script', callgrind, cachegrind,
-rustc's -Zself-profile and folded stacks. The format is guessed from the content unless
+DHAT, samply, rustc's -Zself-profile and folded stacks. The format is guessed from the content unless
 --format names it. '-' stands for standard input.`,
 		Example: `  benchloom profile go 1.26.0 gin/build/full --with pprof-cpu --vs 1.25.0 --wait
   benchloom profile top cpu.pprof

@@ -565,6 +565,10 @@ func FuzzParse(f *testing.F) {
 		f.Add(string(flame.PerfScript), text)
 		f.Add(string(flame.Callgrind), text)
 	}
+	f.Add(string(flame.Firefox), []byte(threadOfSamply))
+	dhat, err := os.ReadFile(filepath.Join("testdata", "c.dhat"))
+	require.NoError(f, err)
+	f.Add(string(flame.DHAT), dhat)
 	var packed bytes.Buffer
 	require.NoError(f, pprof.Lookup("goroutine").WriteTo(&packed, 0))
 	f.Add(string(flame.Pprof), packed.Bytes())

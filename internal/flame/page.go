@@ -10,7 +10,7 @@ const style = `
 :root { color-scheme: light dark; --page: #fff; --text: #1c1e21; --edge: #fff; --hue-0: #f6c177; --hue-1: #f2a65a; --hue-2: #eebd8f; --hue-3: #f0d08a; --hue-4: #e8a87c; --hue-5: #f4b8a0; --same: #dfe1e4;
   --more-1: #f9d9d4; --more-2: #f3b2a8; --more-3: #ec8a7b; --more-4: #e4624f; --less-1: #d6e6f5; --less-2: #adcdea; --less-3: #84b3df; --less-4: #5b9ad4; }
 @media (prefers-color-scheme: dark) { :root { --page: #16181b; --text: #f1f2f3; --edge: #16181b; --hue-0: #7a5520; --hue-1: #85481a; --hue-2: #6f5233; --hue-3: #6a5a22; --hue-4: #7b4a2c; --hue-5: #7c4636; --same: #3a3e44;
-  --more-1: #4d2f2b; --more-2: #6d352c; --more-3: #8f3a2d; --more-4: #b0402f; --less-1: #263646; --less-2: #274a68; --less-3: #285d89; --less-4: #2a70aa; } }
+  --more-1: #4d2f2b; --more-2: #6d352c; --more-3: #8f3a2d; --more-4: #b0402f; --less-1: #263646; --less-2: #274a68; --less-3: #285d89; --less-4: #26669c; } }
 body { margin: 1rem; background: var(--page); color: var(--text); font-family: system-ui, sans-serif; }
 svg.flame { display: block; }
 svg.flame text { fill: var(--text); pointer-events: none; }

@@ -31,10 +31,16 @@ const (
 	Folded Format = "folded"
 	// SelfProfile is the .mm_profdata file that rustc's -Zself-profile writes.
 	SelfProfile Format = "self-profile"
+	// DHAT is the file of valgrind's DHAT, which knows where memory was allocated.
+	DHAT Format = "dhat"
+	// Firefox is a profile of the Firefox Profiler in its processed form, compressed or not: samply writes it.
+	Firefox Format = "firefox"
 )
 
 // Formats lists what [Parse] reads.
-func Formats() []Format { return []Format{Pprof, PerfScript, Callgrind, Folded, SelfProfile} }
+func Formats() []Format {
+	return []Format{Pprof, PerfScript, Callgrind, Folded, SelfProfile, DHAT, Firefox}
+}
 
 // ErrNotAProfile reports input that is not in its format, or exceeds the bounds of a profile.
 var ErrNotAProfile = errors.New("not a profile")
@@ -46,7 +52,7 @@ var ErrNoSamples = fmt.Errorf("%w: it has no samples; the command may have been 
 const (
 	// MaxSize bounds text in bytes; it is read line by line.
 	MaxSize = 1 << 30
-	// MaxPprof bounds the format pprof in bytes, decompressed; it is read as a whole.
+	// MaxPprof bounds the formats pprof, dhat and firefox in bytes, decompressed; they are read as a whole.
 	MaxPprof = 64 << 20
 	// MaxStacks bounds the number of different stacks.
 	MaxStacks = 500_000
@@ -76,6 +82,10 @@ func Parse(format Format, r io.Reader) (*profile.Profile, error) {
 		p, err = parseFolded(bounded)
 	case SelfProfile:
 		p, err = parseSelfProfile(bounded)
+	case DHAT:
+		p, err = parseDHAT(bounded)
+	case Firefox:
+		p, err = parseFirefox(bounded)
 	default:
 		return nil, fmt.Errorf("%w: format %q is not known; use %s", ErrNotAProfile, format, names(Formats()))
 	}
@@ -112,16 +122,25 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func parsePprof(r io.Reader) (*profile.Profile, error) {
+// unpack reads what is compressed by gzip, or not.
+func unpack(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(r)
-	if head, _ := buffered.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
-		unpacked, err := gzip.NewReader(buffered)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrNotAProfile, err)
-		}
-		r = unpacked
-	} else {
-		r = buffered
+	if head, _ := buffered.Peek(2); !bytes.Equal(head, []byte(gzipMagic)) {
+		return buffered, nil
+	}
+	unpacked, err := gzip.NewReader(buffered)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotAProfile, err)
+	}
+	return unpacked, nil
+}
+
+const gzipMagic = "\x1f\x8b"
+
+func parsePprof(r io.Reader) (*profile.Profile, error) {
+	r, err := unpack(r)
+	if err != nil {
+		return nil, err
 	}
 	data, err := io.ReadAll(&boundedReader{r: r, left: MaxPprof, most: MaxPprof})
 	if err != nil {
@@ -315,7 +334,20 @@ func Detect(head []byte) Format {
 	if bytes.HasPrefix(head, []byte(selfProfileMagic)) {
 		return SelfProfile
 	}
-	if len(head) >= 2 && head[0] == 0x1f && head[1] == 0x8b || bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:max(0, len(head)-utf8.UTFMax)]) {
+	if bytes.HasPrefix(head, []byte(gzipMagic)) { // samply compresses, as pprof does
+		if unpacked, err := unpack(bytes.NewReader(head)); err == nil {
+			inner := make([]byte, len(head))
+			n, _ := io.ReadFull(unpacked, inner)
+			if format := detectJSON(inner[:n]); format != "" {
+				return format
+			}
+		}
+		return Pprof
+	}
+	if format := detectJSON(head); format != "" {
+		return format
+	}
+	if bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:max(0, len(head)-utf8.UTFMax)]) {
 		return Pprof
 	}
 	for line := range bytes.Lines(head) {
@@ -327,4 +359,16 @@ func Detect(head []byte) Format {
 		}
 	}
 	return Folded
+}
+
+// detectJSON tells the formats that are JSON apart; empty: it is none of them.
+func detectJSON(head []byte) Format {
+	switch head = bytes.TrimSpace(head); {
+	case !bytes.HasPrefix(head, []byte("{")):
+	case bytes.Contains(head, []byte(`"dhatFileVersion"`)):
+		return DHAT
+	case bytes.Contains(head, []byte(`"preprocessedProfileVersion"`)):
+		return Firefox
+	}
+	return ""
 }

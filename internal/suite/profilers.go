@@ -21,7 +21,7 @@ type profiler struct {
 	Env         named[text]   `yaml:"env" doc:"Additional environment of run."`
 	File        text          `yaml:"file" doc:"What run writes, a path or glob pattern below ${work}; several files become one profile. Default: ${profile_file}."`
 	Convert     arguments     `yaml:"convert" doc:"A command that prints the file in the format, if run writes another one."`
-	Format      text          `yaml:"format" jsonschema:"required,enum=pprof,enum=perf-script,enum=callgrind,enum=folded,enum=self-profile" doc:"The format of the file, or of what convert prints."`
+	Format      text          `yaml:"format" jsonschema:"required,enum=pprof,enum=perf-script,enum=callgrind,enum=folded,enum=self-profile,enum=dhat,enum=firefox" doc:"The format of the file, or of what convert prints."`
 	Type        text          `yaml:"type" doc:"Type of samples that is shown first, such as alloc_space; default: the file's own."`
 	Timeout     duration      `yaml:"timeout" doc:"Bounds run, for example 1h; default: as the measured command."`
 	Requires    []requirement `yaml:"requires" doc:"What the machine or the artifact must have."`

@@ -28,7 +28,7 @@ func TestAProfilerWrapsTheMeasuredCommand(t *testing.T) {
 	t.Parallel()
 	s, err := suite.Parse([]byte(profiling))
 	require.NoError(t, err)
-	require.Equal(t, []string{"cachegrind", "callgrind", "cpu", "perf"}, s.Profilers("prog"))
+	require.Equal(t, []string{"cachegrind", "callgrind", "cpu", "dhat", "perf"}, s.Profilers("prog"))
 	tc := bench.TestCase{Benchmark: "prog", Target: linux}
 
 	p, err := s.Profiling(tc, "cpu", testPaths())

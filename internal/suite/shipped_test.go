@@ -118,9 +118,9 @@ func TestTheProfilersOfTheSuitesThatComeWithBenchloom(t *testing.T) {
 		return s
 	}
 	golang, rust := load("go"), load("rustc")
-	require.Equal(t, []string{"cachegrind", "callgrind", "perf", "pprof-cpu"}, golang.Profilers("shfmt"))
-	require.Equal(t, []string{"cachegrind", "callgrind", "perf", "pprof-allocs", "pprof-cpu", "pprof-heap", "pprof-mutex"}, golang.Profilers("fft"))
-	require.Equal(t, []string{"cachegrind", "callgrind", "perf", "self-profile"}, rust.Profilers("traits"))
+	require.Equal(t, []string{"cachegrind", "callgrind", "dhat", "perf", "pprof-cpu"}, golang.Profilers("shfmt"))
+	require.Equal(t, []string{"cachegrind", "callgrind", "dhat", "perf", "pprof-allocs", "pprof-cpu", "pprof-heap", "pprof-mutex"}, golang.Profilers("fft"))
+	require.Equal(t, []string{"cachegrind", "callgrind", "dhat", "perf", "self-profile"}, rust.Profilers("traits"))
 
 	compile := bench.TestCase{Benchmark: "shfmt", Profile: "build", Scenario: "full", Backend: "gc", Target: linux}
 	p, err := golang.Profiling(compile, "pprof-cpu", testPaths())
