@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -30,12 +31,28 @@ type comparedValues struct {
 // comparedValues lists the values behind a row. Without values the list is empty; the
 // comparison says why.
 func (s *resultHandlers) comparedValues(ctx context.Context, in *comparedValues) (*body[apiclient.ComparedValues], error) {
-	out, _, err := s.valuesOf(ctx, in)
+	out, key, err := s.valuesOf(ctx, in)
 	if err != nil {
+		return nil, err
+	}
+	if out.Profilers, err = s.profilers(ctx, in.Project, key.Benchmark); err != nil {
 		return nil, err
 	}
 	out.Turns, err = turnsPreview(out.Values)
 	return answer(out, err)
+}
+
+// profilers lists those of the project's suite for a benchmark.
+func (s *resultHandlers) profilers(ctx context.Context, project, benchmark string) ([]string, error) {
+	p, err := s.project(ctx, project, http.StatusNotFound)
+	if err != nil || p.SuiteHash == "" {
+		return []string{}, err
+	}
+	loaded, err := s.suites.Suite(ctx, p.SuiteHash)
+	if err != nil {
+		return nil, fmt.Errorf("reading the suite of project %s: %w", project, err)
+	}
+	return notNil(loaded.Profilers(benchmark)), nil
 }
 
 // valuesOf reads the values behind a row, which it names, and writes the tags of both artifacts in full.

@@ -19,6 +19,8 @@ type act struct {
 	Address string
 	// Fields are sent besides the reason and the key.
 	Fields []field
+	// Pick offers a choice in the form; nil: there is none.
+	Pick *pick
 	// NeedsReason is set when the reason must be given, Grave when the action ends
 	// something.
 	NeedsReason, Grave bool
@@ -29,6 +31,12 @@ type act struct {
 	Command string
 	// Key makes the action happen once, however often the form is sent.
 	Key string
+}
+
+// pick is a choice of one of some values.
+type pick struct {
+	Name, Label string
+	Values      []string
 }
 
 // field is a hidden field of a form.

@@ -19,6 +19,7 @@ type API interface {
 	sizeClassAPI
 	jobAPI
 	profileAPI
+	flameAPI
 	projectAPI
 	compareAPI
 	historyAPI

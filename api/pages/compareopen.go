@@ -35,6 +35,8 @@ type openedRow struct {
 	Again string
 	// Turns measures both in turns.
 	Turns act
+	// Profile makes profiles of both; nil: the suite has no profiler for it.
+	Profile *act
 	// History leads to the history of the benchmark.
 	History string
 	// API is the address at which the API lists the values.
@@ -109,6 +111,9 @@ func (c *compareView) open(p *Pages, v *visit, key stats.Key) error {
 		o.Pairs = &link{comparison(c.Project, row.Against, c.B.Tag) + "&" + url.Values{openParameter: {o.ID}}.Encode() + "#row", row.Against}
 	}
 	o.History, o.Beside = historyOf(c.Project, row), comparedMachine(c.Project, c.A.Tag, c.B.Tag, o.ID)
+	if err := c.offerProfiling(p, v, &o, answered.Profilers); err != nil {
+		return err
+	}
 	return c.offerMeasuring(p, v, &o, answered.Turns)
 }
 
@@ -224,22 +229,27 @@ func (p *Pages) measureInTurns(v *visit) (string, error) {
 	if err != nil {
 		return "", badParameter("row", v.PostFormValue("row"), "open a row of the comparison, and send its form")
 	}
-	tc := testCase(key.TestCase)
+	wanted := apiclient.NewRequest{
+		Project: v.PathValue("project"), Type: bench.AdHoc, Tag: v.PostFormValue(bParameter), Versus: v.PostFormValue(aParameter), IdempotencyKey: v.PostFormValue("key"), Reason: v.sent().Reason,
+		Selection: selectionOf(testCase(key.TestCase)),
+	}
+	made, err := v.api.CreateRequest(v.Context(), wanted)
+	return "/requests/" + segments(made.ID), err
+}
+
+// selectionOf selects one test case.
+func selectionOf(tc bench.TestCase) bench.Selection {
 	only := func(name string) []string {
 		if name == "" {
 			return nil
 		}
 		return []string{name}
 	}
-	wanted := apiclient.NewRequest{
-		Project: v.PathValue("project"), Type: bench.AdHoc, Tag: v.PostFormValue(bParameter), Versus: v.PostFormValue(aParameter), IdempotencyKey: v.PostFormValue("key"), Reason: v.sent().Reason,
-		Selection: bench.Selection{Benchmarks: only(tc.Benchmark), Profiles: only(tc.Profile), Scenarios: only(tc.Scenario), Backends: only(tc.Backend)},
-	}
+	s := bench.Selection{Benchmarks: only(tc.Benchmark), Profiles: only(tc.Profile), Scenarios: only(tc.Scenario), Backends: only(tc.Backend)}
 	if tc.Target != "" {
-		wanted.Selection.Targets = []bench.Target{tc.Target}
+		s.Targets = []bench.Target{tc.Target}
 	}
-	made, err := v.api.CreateRequest(v.Context(), wanted)
-	return "/requests/" + segments(made.ID), err
+	return s
 }
 
 // valuePlot draws the values of a row in the order of measuring.

@@ -18,11 +18,13 @@ const (
 )
 
 var (
-	pairOfColours = regexp.MustCompile(`--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);`)
+	pairOfColours = regexp.MustCompile(`--([a-z0-9-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);`)
 	colourOfText  = regexp.MustCompile(`[;{ ]color: (?:var\(--([a-z-]+)\)|([^;}]+))`)
 	background    = regexp.MustCompile(`background(?:-color)?: (?:var\(--([a-z-]+)\)|([^;}]+))`)
 	signs         = regexp.MustCompile(`(?:fill|stroke|outline|accent-color): (?:\d+px solid )?var\(--([a-z-]+)\)`)
-	anyColour     = regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|\b(?:rgb|hsl|oklch|lab)a?\(`)
+	// frames of a flame graph have text on them, and edges.
+	frames    = regexp.MustCompile(`svg\.flame \.[a-z0-9-]+ rect \{ fill: var\(--([a-z0-9-]+)\); \}`)
+	anyColour = regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|\b(?:rgb|hsl|oklch|lab)a?\(`)
 )
 
 // luminance is the relative luminance of a colour such as #0a4f96, by WCAG.
@@ -76,6 +78,9 @@ func TestEachColourCanBeRead(t *testing.T) {
 	require.Greater(t, len(colours), 10)
 	require.Empty(t, anyColour.FindAllString(pairOfColours.ReplaceAllString(css, ""), -1), "colours have names")
 
+	flames, _ := named(frames.FindAllStringSubmatch(css, -1))
+	require.Greater(t, len(flames), 10)
+	css = frames.ReplaceAllString(css, "")
 	texts, otherTexts := named(colourOfText.FindAllStringSubmatch(css, -1))
 	grounds, otherGrounds := named(background.FindAllStringSubmatch(css, -1))
 	require.Subset(t, []string{"inherit"}, otherTexts)
@@ -89,6 +94,9 @@ func TestEachColourCanBeRead(t *testing.T) {
 			got := contrast(t, colours[name][i], colours[on][i])
 			require.GreaterOrEqual(t, got, least, "%s on %s, %s: %s on %s", name, on, scheme, colours[name][i], colours[on][i])
 		}
+	}
+	for _, on := range flames {
+		check("text", on, contrastOfText)
 	}
 	for _, on := range grounds {
 		if on == "button" {

@@ -39,6 +39,8 @@ type jobView struct {
 	// TestCases that are shown; all, if that is asked for.
 	Shown []bench.TestCase
 	Whole bool
+	// Made lists the profile that it has made; nil: it measures.
+	Made *madeProfiles
 	// Workflow is its address in the Temporal Web UI; empty: not known.
 	Workflow string
 	// Action is nil unless something can be done about it.
@@ -74,6 +76,13 @@ func (p *Pages) job(v *visit) (*view, error) {
 	}
 	if !shown.Whole {
 		shown.Shown = shown.Shown[:min(len(shown.Shown), shownCases)]
+	}
+	if j.Kind == bench.KindProfile {
+		made, err := v.madeBy(j.Project, "", apiclient.CodeProfileQuery{Job: key})
+		if err != nil {
+			return nil, err
+		}
+		shown.Made = &made
 	}
 	costs := make(map[bench.RunID]diagnose.RunCost)
 	for _, c := range shown.Why.Runs {

@@ -93,13 +93,13 @@ type action struct {
 // pages lists all pages. Each file with pages adds its own.
 func (p *Pages) pages() []page {
 	return slices.Concat(
-		p.overviewPages(), p.projectPages(), p.comparePages(), p.historyPages(), p.requestPages(), p.queuePages(), p.collectorPages(), p.sizeClassPages(), p.jobPages(), p.helpPages(),
+		p.overviewPages(), p.projectPages(), p.comparePages(), p.historyPages(), p.requestPages(), p.queuePages(), p.collectorPages(), p.sizeClassPages(), p.jobPages(), p.flamePages(), p.helpPages(),
 	)
 }
 
 // actions lists all actions.
 func (p *Pages) actions() []action {
-	return slices.Concat(p.projectActions(), p.compareActions(), p.requestActions(), p.queueActions(), p.collectorActions(), p.jobActions())
+	return slices.Concat(p.projectActions(), p.compareActions(), p.requestActions(), p.queueActions(), p.collectorActions(), p.jobActions(), p.flameActions())
 }
 
 // areas are the entries of the navigation.

@@ -59,6 +59,8 @@ type requestView struct {
 	Next    string
 	Audit   apiclient.AuditList
 	Actions []act
+	// Made lists its profiles; nil: it is none of profiles.
+	Made *madeProfiles
 	// Temporal is the address of its workflow, Commit and PullRequest are those of what it
 	// measures; empty: not known.
 	Temporal, Commit, PullRequest string
@@ -158,6 +160,13 @@ func (p *Pages) request(v *visit) (*view, error) {
 	}
 	if err := out.list(v); err != nil {
 		return nil, err
+	}
+	if detail.Profiler != "" {
+		made, err := v.madeBy(detail.Project, detail.Versus, apiclient.CodeProfileQuery{Request: detail.ID})
+		if err != nil {
+			return nil, err
+		}
+		out.Made = &made
 	}
 	out.Failures = failuresOf(detail)
 	out.Lanes = lanesOf(detail, v.now)

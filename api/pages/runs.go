@@ -24,6 +24,8 @@ type runView struct {
 	// Profile shows the samples of the run.
 	Profile profileView
 	Values  []apiclient.RunResult
+	// Made lists the profile that the run has made; nil: it measures.
+	Made *madeProfiles
 	// Next continues the values; empty: there are no more.
 	Next string
 }
@@ -75,6 +77,13 @@ func (p *Pages) run(v *visit) (*view, error) {
 		return nil, err
 	}
 	shown.Values, shown.Next = results.Results, results.Next
+	if r.Kind == bench.KindProfile {
+		made, err := v.madeBy(r.Project, "", apiclient.CodeProfileQuery{Run: id})
+		if err != nil {
+			return nil, err
+		}
+		shown.Made = &made
+	}
 	if shown.Profile, err = p.profile(v, r, asked); err != nil {
 		return nil, err
 	}

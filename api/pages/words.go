@@ -66,6 +66,7 @@ func words(a assets) template.FuncMap {
 		"accesskey":   func(href string) string { return accessKeys[href] },
 		"job":         jobTitle,
 		"comparison":  comparison,
+		"samples":     sampledBy,
 		"history":     historyAddress,
 		"verdict":     func(r comparedRow) template.HTML { return signed(r.style(), cmp.Or(r.Text.Verdict, "explains")) },
 		"capital":     capital,

@@ -26,6 +26,8 @@ iterations: 5
 procedures:
   runtime:
     measure: {run: [sh, "${suite}/measure.sh", "${artifact}/${benchmark}"], output: benchfmt, record: output}
+    profilers:
+      stacks: {run: [sh, "${suite}/stacks.sh", "${artifact}/${benchmark}", "${profile_file}"], format: folded}
 benchmarks:
   - {name: parse, kind: runtime}
   - {name: route, kind: runtime}
@@ -41,6 +43,16 @@ const measureScript = `[ -e "$1" ] || { echo "$(basename "$1"): level 9 needs a 
 read -r time allocations <"$1"
 [ "$time" != long ] || sleep 900
 echo "BenchmarkServe 1 $time.$(($$ % 10)) ns/op $allocations allocs/op"
+`
+
+// stacksScript writes what a profiler would: where the time of an operation is spent.
+const stacksScript = `read -r time allocations <"$1"
+{
+	echo "gateway.main;net/http.(*Server).Serve;gateway.(*Router).ServeHTTP;gateway.render $time"
+	echo "gateway.main;net/http.(*Server).Serve;gateway.(*Router).ServeHTTP;runtime.mallocgc $((allocations * 20))"
+	for i in 1 2 3 4 5 6 7 8 9; do echo "gateway.main;net/http.(*Server).Serve;gateway.(*Router).ServeHTTP;gateway.match;regexp.step$i 40"; done
+	for i in $(seq 400); do echo "gateway.main;runtime.gcBgMarkWorker;runtime.scan$i 1"; done
+} >"$2"
 `
 
 // gatewayRelease is a release with what an operation of each benchmark needs: nanoseconds
@@ -82,7 +94,7 @@ func (s service) gateway(t *testing.T, name string, config bench.ProjectConfig) 
 		}
 	}
 	dir := t.TempDir()
-	for file, text := range map[string]string{suite.FileName: fmt.Sprintf(gatewaySuite, artifacts), "measure.sh": measureScript} {
+	for file, text := range map[string]string{suite.FileName: fmt.Sprintf(gatewaySuite, artifacts), "measure.sh": measureScript, "stacks.sh": stacksScript} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
 	}
 	packed, err := suite.Pack(dir)

@@ -26,6 +26,7 @@ func typicalWorld(t *testing.T, s service) world {
 		done := ended(s.release(t, "gateway", r.tag))
 		require.Equal(t, bench.Success, done.Outcome, "%s: %s", r.tag, done.Message)
 	}
+	before, after := s.profiledRow(t, "gateway")
 	failed := ended(s.release(t, "gateway", "1.3.0"))
 	require.NotEmpty(t, failed.Runs)
 	require.NotEmpty(t, failed.Errors)
@@ -56,7 +57,8 @@ func typicalWorld(t *testing.T, s service) world {
 		"overview": "/", "project": "/projects/gateway", "order": "/projects/gateway/queue", "queues": "/queues",
 		"compare": compared, "compare-rows": compared + "&metric=ns%2Fop&show=all&cols=spread#rows", "compare-row": compared + "&open=" + s.row(t, "gateway", "render") + "#row",
 		"compare-machine": "/projects/gateway/compare/machine?a=1.1.0&b=1.2.0&row=" + s.row(t, "gateway", "render"),
-		"history":         "/projects/gateway/history?metric=ns%2Fop", "history-facets": "/projects/gateway/history?metric=ns%2Fop&q=category%3Aprimary#facets",
+		"profiles":        "/projects/gateway/profiles", "profile": "/profiles/" + string(after), "profile-diff": "/profiles/diff?a=" + string(before) + "&b=" + string(after),
+		"history": "/projects/gateway/history?metric=ns%2Fop", "history-facets": "/projects/gateway/history?metric=ns%2Fop&q=category%3Aprimary#facets",
 		"history-values": "/projects/gateway/history?metric=ns%2Fop&open=render&pin=1.0.0&band=minmax#values",
 		"request":        "/requests/gateway:1.2.0", "request-failed": "/requests/gateway:1.3.0", "request-running": "/requests/" + string(nightly.ID),
 		"again": "/requests/gateway:1.2.0/again", "collectors": "/collectors", "collector": "/collectors/local-1",
@@ -64,6 +66,26 @@ func typicalWorld(t *testing.T, s service) world {
 		"job": "/jobs/" + string(waiting.Key), "run": "/runs/" + string(failed.Errors[0].Run), "run-machine": "/runs/" + string(sampled.Runs[0].ID) + "#profile",
 		"audit": "/audit", "help": "/help", "sign-in": "/sign-in",
 	}}
+}
+
+// profiledRow makes profiles of a benchmark of 1.1.0 and 1.2.0.
+func (s service) profiledRow(t *testing.T, project string) (before, after bench.ProfileID) {
+	t.Helper()
+	r := s.submit(t, apiclient.NewRequest{
+		Project: project, Type: bench.AdHoc, Tag: "1.2.0", Versus: "1.1.0", Profiler: "stacks", Selection: bench.Selection{Benchmarks: []string{"render"}},
+	})
+	s.until(t, r, func(d apiclient.RequestDetail) bool { return d.Status == bench.Completed })
+	made, err := s.API.CodeProfiles(t.Context(), project, apiclient.CodeProfileQuery{Request: r})
+	require.NoError(t, err)
+	require.Len(t, made, 2)
+	for _, p := range made {
+		if p.Tag == "1.1.0" {
+			before = p.ID
+		} else {
+			after = p.ID
+		}
+	}
+	return before, after
 }
 
 // packing uses CPU, memory and disks for ten seconds, and marks its parts.
