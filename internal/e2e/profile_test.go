@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -171,4 +172,49 @@ func TestLongRunsAreRecorded(t *testing.T) {
 		require.LessOrEqual(t, len(sums), n, "the first one has not come to its end")
 		require.Subset(t, []int{1}, indexes(batches, profiler.ScopeTiming, "measuring"))
 	}
+}
+
+// gateSuite has a profiler that waits until it is let go.
+const gateSuite = `name: gated
+description: a profiler that waits
+artifact: {provider: directory, parameters: {path: "%s/{tag}"}}
+benchmarks:
+  - name: one
+    measure: {run: ["true"]}
+    profilers:
+      gate: {run: [sh, "${suite}/gate.sh", "%s", "${profile_file}"], format: folded}
+`
+
+// When its collector is killed while a profiler runs, a profile is made again, and stored once.
+func TestLongAProfileIsMadeAgainWhenItsCollectorDies(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "--collectors", "1x1", "--share-cores")
+	shell := newSuite(t)
+	job := gatedJob{file: filepath.Join(t.TempDir(), "gate")}
+	shell.write(t, "suite.yaml", fmt.Sprintf(gateSuite, shell.artifacts, job.file))
+	shell.write(t, "gate.sh", `touch "$1.begun"; while [ ! -e "$1.go" ]; do sleep 0.05; done; echo "main;hot 3" >"$2"`)
+	shell.artifact(t, "1.0.0", 1)
+	s.applyProject(t, "gated", shell.dir, bench.ProjectConfig{})
+	g := s.enrol(t, "guest")
+	g.start(t, s.bin, "collector", "run")
+	s.awaitState(t, "guest", bench.CollectorWaiting)
+	r := s.submit(t, apiclient.NewRequest{
+		Project: "gated", Type: bench.AdHoc, Tag: "1.0.0", Profiler: "gate", Selection: bench.Selection{Benchmarks: []string{"one"}},
+		PlacementWish: apiclient.PlacementWish{SizeClass: guestClass},
+	})
+	job.id = r.ID
+	job.begun(t)
+	require.NoError(t, g.command.Process.Kill())
+	g.code(t)
+	g.start(t, s.bin, "collector", "run")
+	job.letGo(t)
+	d := s.await(t, r.ID, patience)
+	requireSuccess(t, d.Outcome, d)
+	runs := s.runsOf(t, r.ID)
+	require.Len(t, runs, 2)
+	made, err := s.api.CodeProfiles(t.Context(), "gated", apiclient.CodeProfileQuery{})
+	require.NoError(t, err)
+	require.Len(t, made, 1)
+	require.Contains(t, []bench.RunID{runs[0].ID, runs[1].ID}, made[0].Run)
+	require.EqualValues(t, 3, made[0].SampleTypes[0].Total)
 }
