@@ -126,10 +126,14 @@ func TestJobsThatAreRefused(t *testing.T) {
 		{command(func(c *graph.Command) { c.Steps = []graph.Step{{}} }), "name a program"},
 		{command(func(c *graph.Command) { c.Steps = []graph.Step{{Argv: []string{"a\x00b"}}} }), "zero bytes"},
 		{command(func(c *graph.Command) { c.Steps = []graph.Step{{Argv: []string{"\xff"}}} }), "UTF-8"},
-		{command(func(c *graph.Command) { c.Steps = []graph.Step{{Argv: []string{"a"}, Env: map[string]string{"A-B": ""}}} }), "environment variable"},
+		{command(func(c *graph.Command) {
+			c.Steps = []graph.Step{{Argv: []string{"a"}, Env: map[string]string{"A-B": ""}}}
+		}), "environment variable"},
 		{command(func(c *graph.Command) { c.Steps = []graph.Step{{Argv: []string{"a"}, Dir: "../b"}} }), "within the job's directory"},
 		{command(func(c *graph.Command) { c.Checkouts = []graph.Checkout{{Repository: "ext::sh", Revision: "a"}} }), "repository"},
-		{command(func(c *graph.Command) { c.Checkouts = []graph.Checkout{{Repository: "/r", Revision: "--upload-pack=x"}} }), "revision"},
+		{command(func(c *graph.Command) {
+			c.Checkouts = []graph.Checkout{{Repository: "/r", Revision: "--upload-pack=x"}}
+		}), "revision"},
 		{command(func(c *graph.Command) {
 			c.Checkouts = []graph.Checkout{{Repository: "/r", Revision: "a"}, {Repository: "/s", Revision: "a"}}
 		}), "one place"},
