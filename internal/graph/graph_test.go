@@ -68,6 +68,24 @@ func TestAGraphIsTheSameInWhateverOrderItIsGiven(t *testing.T) {
 	require.NotEqual(t, first.Hash(), other.Hash())
 }
 
+// Graphs name jobs, and jobs no graph: one definition stands in as many places as it is
+// needed at, within a graph and in others.
+func TestNodesMayShareAJob(t *testing.T) {
+	t.Parallel()
+	one, other := node(t, "a"), node(t, "a")
+	other.Name = "b"
+	first, err := graph.New([]graph.Node{one, other}, []graph.Edge{needs("b", "a")})
+	require.NoError(t, err)
+	second, err := graph.New([]graph.Node{other}, nil)
+	require.NoError(t, err)
+	require.NotEqual(t, first.Hash(), second.Hash())
+	a, _ := first.Node("a")
+	b, _ := first.Node("b")
+	again, _ := second.Node("b")
+	require.Equal(t, a.Job.Hash(), b.Job.Hash())
+	require.Equal(t, b.Job.Hash(), again.Job.Hash())
+}
+
 func TestGraphsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	var cycle *graph.CycleError

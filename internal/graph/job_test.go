@@ -75,7 +75,7 @@ func TestAJobIsWhatItsEncodingSays(t *testing.T) {
 		string(command.Canonical()))
 	signOff, err := graph.NewJob(examples()[graph.KindSignOff])
 	require.NoError(t, err)
-	require.Equal(t, `{"kind":"sign-off","definition":{"question":"Publish?","accounts":["ada","bea"],"limit_seconds":3600}}`, string(signOff.Canonical()))
+	require.JSONEq(t, `{"kind":"sign-off","definition":{"question":"Publish?","accounts":["ada","bea"],"limit_seconds":3600}}`, string(signOff.Canonical()))
 	// sha256sum of the prefix and the encoding.
 	require.Equal(t, "f0b02f4aca3deae5bccab9d7e528204f", signOff.Hash()[:32])
 }
