@@ -30,7 +30,7 @@ func newClientCommands() []*cobra.Command {
 	return []*cobra.Command{
 		newSubmit(), newStatus(), newRequest(), newQueue(), newExplain(), newSizeClass(), newJob(), newRun(), newLogs(), newCompare(), newResults(), newArtifact(), newProject(), newInfo(),
 		newAudit(), newToken(), newRetention(),
-		newBench(), newDoctor(), newProfile(), newSuite(), newVersion(),
+		newBench(), newDoctor(), newProfile(), newSuite(), newDefinitions(), newVersion(),
 	}
 }
 
