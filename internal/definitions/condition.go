@@ -17,7 +17,7 @@ import (
 // allows a million for one expression, which it takes to be a tenth of a second.
 const (
 	maxExpression  = 2000      // characters
-	maxDepth       = 50        // nested parts
+	maxDepth       = 100       // nested parts
 	expressionCost = 1_000_000 // of one evaluation
 	totalCost      = 5_000_000 // of all evaluations of an expansion
 	checkEvery     = 100       // steps of a loop between two looks whether to stop
