@@ -160,9 +160,13 @@ func (h *chronicle) play() {
 			h.wish()
 		}
 		h.something()
+		if i%25 == 0 {
+			h.checkGraphs()
+		}
 	}
 	h.finish()
 	h.checkEnd()
+	h.checkGraphs()
 	h.execute(`delete from collector_config where size_class = $1`, h.class)
 }
 

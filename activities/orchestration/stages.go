@@ -6,6 +6,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/graph"
 	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
@@ -75,8 +76,9 @@ func (a *Activities) writeStage(ctx context.Context, r bench.Request, stage benc
 			break
 		}
 	}
-	if errors.Is(err, store.ErrConflict) {
-		return permanent(err) // the request has ended, or has another job with the same key
+	var tooMany *graph.SizeError
+	if errors.Is(err, store.ErrConflict) || errors.As(err, &tooMany) {
+		return permanent(err) // the request has ended, has another job with the same key, or too many jobs
 	}
 	return err
 }

@@ -213,6 +213,13 @@ func (s *Store) BeginLook(ctx context.Context, request bench.RequestID, comparis
 				return err
 			}
 		}
+		written, err := column[int64](ctx, tx, `select job_id from comparison_look where comparison_id = $1 and look = $2`, comparison, look)
+		if err != nil {
+			return err
+		}
+		if err := writeGraph(ctx, tx, request, writtenGraph{reason: bench.GraphVerify, jobs: written}); err != nil {
+			return err
+		}
 		return sets.record(ctx, tx)
 	})
 }

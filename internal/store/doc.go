@@ -45,6 +45,8 @@
 //	test_result, pstat_series  several by test case; invalidation, purge and removal by ID
 //	size_statistics            selecting and learning sizes
 //	"test cases of project P"  writing new test cases
+//	graph_set                  adding a graph; several by request, under the locks of their jobs. Graphs refer
+//	                           to jobs without a foreign key, and so lock none
 //	"sets of collectors"       recording a set that is new, or older than an hour
 //	job_queue, request_job, job_test_case
 //	                           as tables: statistics for the planner, after thousands of jobs

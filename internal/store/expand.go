@@ -31,8 +31,9 @@ type Expansion struct {
 
 // ExpandRequest writes the jobs of a request's stage and links the request to them. An
 // existing job is shared whatever its status: a job that has ended does not run again.
-// The stage [bench.StageOwn] marks the request as expanded. ErrConflict reports that the
-// request is completed, or that another project has a job with the same key.
+// The stage [bench.StageOwn] marks the request as expanded. New links are a graph of the
+// request's set. ErrConflict reports that the request is completed, or that another
+// project has a job with the same key; a graph.SizeError that the stage has too many.
 func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansion) error {
 	return s.inTx(ctx, "writing the jobs of request "+string(id), func(tx pgx.Tx) error {
 		for _, project := range projectsOf(e.Jobs) {
@@ -98,6 +99,9 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 			on conflict (request_id, job_id) do update set
 				stage = case when request_job.stage = 'own' then 'own' else excluded.stage end,
 				optional = request_job.optional and excluded.optional`, id, ids, e.Stage, optional); err != nil {
+			return err
+		}
+		if err := writeGraph(ctx, tx, id, writtenGraph{reason: bench.GraphReason(e.Stage), jobs: ids}); err != nil {
 			return err
 		}
 		if err := advance(ctx, tx, r, e.Queue, ids); err != nil {

@@ -56,6 +56,13 @@ func (o ReopenOptions) action() string {
 	return "request retry"
 }
 
+func (o ReopenOptions) graphReason() bench.GraphReason {
+	if o.Remeasure {
+		return bench.GraphRemeasure
+	}
+	return bench.GraphRetry
+}
+
 // Reopen opens a request that has ended, so that it is admitted once more, and writes the
 // jobs to be measured again. If it never had any jobs, they are written after its
 // admission. A single job may also be retried while its request is open. The caller
@@ -90,7 +97,7 @@ func (s *Store) Reopen(ctx context.Context, id bench.RequestID, options ReopenOp
 		if err != nil {
 			return OperationResult{}, err
 		}
-		return reopening{tx: tx, request: r, options: options, written: make(map[fairshare.Job]int), sets: make(placeSets)}.run(ctx, act)
+		return reopening{tx: tx, request: r, options: options, written: make(map[fairshare.Job]int), sets: make(placeSets), replaced: make(map[int64]int64)}.run(ctx, act)
 	})
 }
 
@@ -114,6 +121,8 @@ type reopening struct {
 	// written counts the written jobs by queue, submitter and branch.
 	written map[fairshare.Job]int
 	sets    placeSets // of these jobs
+	// replaced maps jobs that were written to those in whose place they are.
+	replaced map[int64]int64
 }
 
 // lackingJob is a job that has ended, with the test cases that are measured again.
@@ -176,6 +185,9 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 		result.Jobs, result.TestCases = result.Jobs+1, result.TestCases+cases
 	}
 	if err := o.replaceCommands(ctx, commands); err != nil {
+		return result, err
+	}
+	if err := writeReplacements(ctx, o.tx, o.options.graphReason(), o.replaced); err != nil {
 		return result, err
 	}
 	if err := o.sets.record(ctx, o.tx); err != nil {
@@ -344,14 +356,19 @@ func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.
 			return 0, fmt.Errorf("writing job %s in place of %s: %w", next.Key, former.Key, err)
 		}
 		o.wrote(next.Job)
-		if _, err := o.tx.Exec(ctx, `
-			insert into request_job (request_id, job_id, stage, optional)
-			select old.request_id, j.id, old.stage, old.optional
-			from request_job old join benchmark_request r on r.id = old.request_id, job_queue j
-			where old.job_id = $1 and j.key = $2 and (r.id = $3 or (not old.superseded and r.status <> 'completed'))
-			on conflict (request_id, job_id) do nothing`, former.ID, next.Key, o.request.ID); err != nil {
+		written, err := value[int64](ctx, o.tx, `select id from job_queue where key = $1`, next.Key)
+		if err != nil {
 			return 0, err
 		}
+		if _, err := o.tx.Exec(ctx, `
+			insert into request_job (request_id, job_id, stage, optional)
+			select old.request_id, $2, old.stage, old.optional
+			from request_job old join benchmark_request r on r.id = old.request_id
+			where old.job_id = $1 and (r.id = $3 or (not old.superseded and r.status <> 'completed'))
+			on conflict (request_id, job_id) do nothing`, former.ID, written, o.request.ID); err != nil {
+			return 0, err
+		}
+		o.replaced[written] = former.ID
 	}
 	_, err := o.tx.Exec(ctx, `
 		update request_job old set superseded = true from benchmark_request r

@@ -1,0 +1,264 @@
+package graphset
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graph"
+)
+
+// Graph is a graph of a set, as it was written.
+type Graph struct {
+	// Row orders graphs of all sets by their age.
+	Row     int64
+	Request bench.RequestID
+	Project string
+	// Tag is the artifact that the request measures; empty: none yet.
+	Tag string
+	// Number ascends in the set from 1.
+	Number int
+	Reason bench.GraphReason
+	// Follows is the number of the latest graph of the set with jobs that this one needs
+	// or replaces; 0: none.
+	Follows   int
+	CreatedAt time.Time
+}
+
+// ID returns the graph's ID.
+func (g Graph) ID() bench.GraphID { return bench.GraphID{Request: g.Request, Number: g.Number} }
+
+// Node is a job in a graph of the set.
+type Node struct {
+	// Number is that of the graph, and Input reports that the job was written for an
+	// earlier one.
+	Number int
+	Input  bool
+	Job    bench.JobKey
+	Stage  bench.Stage
+	Kind   bench.JobKind
+	Target bench.Target
+	// Tag and Versus name what it measures or builds.
+	Tag, Versus      string
+	Backend, Profile string
+	// Only is its test case, if it has one alone; TestCases counts them.
+	Only      *bench.TestCase
+	TestCases int
+	SizeClass bench.SizeClass
+	Optional  bool
+	// Status is that of the job for this request: one that was ended early has cancelled
+	// what had not ended by then, also what others wait for.
+	Status bench.JobStatus
+	// Held says why it is put aside: turn, pause or cap; empty: it is not.
+	Held      string
+	Message   string
+	CreatedAt time.Time
+	StartedAt *time.Time
+	// EndedAt is when it ended for this request.
+	EndedAt *time.Time
+	// Replaces is the job in whose place it was written; empty: none. Replaced reports that
+	// it counts no longer: a later one has its place, or it was dropped.
+	Replaces bench.JobKey
+	Replaced bool
+}
+
+// NodeKind returns the kind of the node.
+func (n Node) NodeKind() graph.Kind {
+	switch n.Kind {
+	case bench.KindBuild:
+		return graph.KindBuild
+	case bench.KindCommand:
+		return graph.KindCommand
+	case bench.KindProfile:
+		return graph.KindProfile
+	case bench.KindCompileTime, bench.KindRuntime:
+	}
+	return graph.KindBenchmark
+}
+
+// Title says in words what the job measures or builds.
+func (n Node) Title() string {
+	switch {
+	case n.Kind == bench.KindBuild:
+		return "build " + n.Tag
+	case n.Only != nil:
+		return n.Only.String()
+	}
+	title := string(n.Kind)
+	for _, part := range []string{n.Profile, n.Backend} {
+		if part != "" {
+			title += " " + part
+		}
+	}
+	return fmt.Sprintf("%s, %d test cases", title, n.TestCases)
+}
+
+// Ran reports whether a run of the job has begun.
+func (n Node) Ran() bool { return n.StartedAt != nil }
+
+// facts returns what is recorded of the node itself.
+func (n Node) facts() graph.Facts {
+	f := graph.Facts{Since: n.CreatedAt}
+	switch n.Status {
+	case bench.JobQueued, bench.JobHandedOut:
+		return f
+	case bench.JobInProgress:
+		f.Status = graph.Running
+		if n.StartedAt != nil {
+			f.Since = *n.StartedAt
+		}
+		return f
+	case bench.JobSuccess:
+		f.Status = graph.Success
+	case bench.JobFailure:
+		f.Status = graph.Failure
+	case bench.JobCancelled:
+		f.Status = graph.Cancelled
+	}
+	if n.EndedAt != nil {
+		f.Since = *n.EndedAt
+	}
+	return f
+}
+
+// Edge says that a job of a graph needs another one.
+type Edge struct {
+	Number    int
+	From, To  bench.JobKey
+	Condition graph.Condition
+}
+
+// Set is all graphs of a request.
+type Set struct {
+	// Graphs are ordered by their numbers, Nodes and Edges by those of their graphs.
+	Graphs []Graph
+	Nodes  []Node
+	Edges  []Edge
+}
+
+// States returns the state of each job of the set.
+func (s Set) States(now time.Time) map[bench.JobKey]graph.State {
+	nodes := make(map[bench.JobKey]Node)
+	var order []bench.JobKey
+	for _, n := range s.Nodes {
+		if known, is := nodes[n.Job]; is && !known.Input {
+			continue
+		} else if !is {
+			order = append(order, n.Job)
+		}
+		nodes[n.Job] = n
+	}
+	waits, inputs, dependents := make(map[bench.JobKey]int), make(map[bench.JobKey][]Edge), make(map[bench.JobKey][]bench.JobKey)
+	for _, e := range s.Edges {
+		waits[e.To]++
+		inputs[e.To] = append(inputs[e.To], e)
+		dependents[e.From] = append(dependents[e.From], e.To)
+	}
+	var next []bench.JobKey
+	for _, key := range order {
+		if waits[key] == 0 {
+			next = append(next, key)
+		}
+	}
+	states := make(map[bench.JobKey]graph.State, len(nodes))
+	for at := 0; at < len(next); at++ { // next grows
+		key := next[at]
+		of := make([]graph.Input, 0, len(inputs[key]))
+		for _, e := range inputs[key] {
+			of = append(of, graph.Input{Edge: graph.Edge{From: string(e.From), To: string(e.To), Condition: e.Condition}, State: states[e.From], Facts: nodes[e.From].facts()})
+		}
+		states[key] = graph.StateOf(graph.Node{Name: string(key)}, nodes[key].facts(), of, now)
+		for _, to := range dependents[key] {
+			if waits[to]--; waits[to] == 0 {
+				next = append(next, to)
+			}
+		}
+	}
+	return states
+}
+
+// Sum counts the jobs of a graph, or of a set, by their states. Inputs count where they
+// were written.
+type Sum struct {
+	// Status is the roll-up. That of a set leaves out jobs that were replaced, that of a
+	// graph does not: it tells what came of it. Empty: there are no jobs.
+	Status graph.Status
+	Jobs   int
+	// States counts the jobs of each state, Replaced those that were replaced, and Ran
+	// those of which a run has begun.
+	States        map[graph.Status]int
+	Replaced, Ran int
+	// StartedAt is when the first began, EndedAt when the last ended; nil: not yet.
+	StartedAt, EndedAt *time.Time
+}
+
+func (s *Sum) add(n Node, state graph.Status) {
+	if s.States == nil {
+		s.States = make(map[graph.Status]int)
+	}
+	s.Jobs++
+	s.States[state]++
+	if n.Replaced {
+		s.Replaced++
+	}
+	if n.Ran() {
+		s.Ran++
+		if s.StartedAt == nil || n.StartedAt.Before(*s.StartedAt) {
+			s.StartedAt = n.StartedAt
+		}
+	}
+	if n.EndedAt != nil && (s.EndedAt == nil || n.EndedAt.After(*s.EndedAt)) {
+		s.EndedAt = n.EndedAt
+	}
+}
+
+// Sums returns the sums of the set, and of each graph by its number.
+func (s Set) Sums(states map[bench.JobKey]graph.State) (all Sum, of map[int]Sum) {
+	of = make(map[int]Sum)
+	counting := make(map[graph.Status]int)
+	for _, n := range s.Nodes {
+		if n.Input {
+			continue
+		}
+		status := states[n.Job].Status
+		all.add(n, status)
+		sum := of[n.Number]
+		sum.add(n, status)
+		of[n.Number] = sum
+		if !n.Replaced {
+			counting[status]++
+		}
+	}
+	for number, sum := range of {
+		sum.Status = graph.RollUp(sum.States)
+		if !sum.Status.Ended() {
+			sum.EndedAt = nil
+		}
+		of[number] = sum
+	}
+	if all.Status = graph.RollUp(counting); !all.Status.Ended() {
+		all.EndedAt = nil
+	}
+	return all, of
+}
+
+// Only returns the part of the set that is one graph, with its inputs.
+func (s Set) Only(number int) Set {
+	return Set{
+		Graphs: keep(s.Graphs, func(g Graph) bool { return g.Number == number }),
+		Nodes:  keep(s.Nodes, func(n Node) bool { return n.Number == number }),
+		Edges:  keep(s.Edges, func(e Edge) bool { return e.Number == number }),
+	}
+}
+
+// Whole returns the set with each job once: as a node of the graph for which it was
+// written.
+func (s Set) Whole() Set {
+	s.Nodes = keep(s.Nodes, func(n Node) bool { return !n.Input })
+	return s
+}
+
+func keep[T any](list []T, wanted func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return !wanted(v) })
+}

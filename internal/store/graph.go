@@ -1,0 +1,138 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graphset"
+)
+
+// Graphs of requests, read with the state of their jobs.
+
+// GraphFilter narrows a list of graphs; zero values do not narrow.
+type GraphFilter struct {
+	Project string
+	Request bench.RequestID
+	// Ran selects graphs of which a run has begun.
+	Ran bool
+	// Before continues a list after the graph of that row.
+	Before int64
+	Limit  int
+}
+
+// inGraph is the status of job j in a graph of request r, and inGraphEnd when it ended: a
+// request that was ended early has cancelled what had not ended by then, also what others
+// still wait for.
+const (
+	endedEarly = `r.status = 'completed' and r.outcome in ('cancelled', 'expired') and (j.completed_at is null or j.completed_at > r.completed_at)`
+	inGraph    = `case when ` + endedEarly + ` then 'cancelled' else j.status end`
+	inGraphEnd = `case when ` + endedEarly + ` then r.completed_at else j.completed_at end`
+)
+
+const graphColumns = `g.id as row, g.request_id as request, g.project, coalesce(r.tag, '') as tag, g.number, g.reason, coalesce(g.follows, 0) as follows, g.created_at`
+
+// Graphs lists graphs, the newest first, together with the sets to which they belong: the
+// state of a node may follow from those of other graphs.
+func (s *Store) Graphs(ctx context.Context, f GraphFilter) (graphs []graphset.Graph, sets map[bench.RequestID]graphset.Set, err error) {
+	err = s.snapshot(ctx, "listing graphs", func(tx pgx.Tx) error {
+		graphs, err = all[graphset.Graph](ctx, tx, `
+			select `+graphColumns+` from graph g join benchmark_request r on r.id = g.request_id
+			where (@project = '' or g.project = @project) and (@request = '' or g.request_id = @request) and (@before = 0 or g.id < @before)
+				and (not @ran or exists (
+					select from graph_node n join job_queue j on j.id = n.job_id where n.graph_id = g.id and not n.input and j.started_at is not null))
+			order by g.id desc limit @limit`,
+			pgx.NamedArgs{"project": f.Project, "request": string(f.Request), "ran": f.Ran, "before": f.Before, "limit": f.Limit})
+		if err != nil {
+			return err
+		}
+		var requests []bench.RequestID
+		for _, g := range graphs {
+			requests = append(requests, g.Request)
+		}
+		sets, err = graphSets(ctx, tx, requests)
+		return err
+	})
+	return graphs, sets, err
+}
+
+// GraphSet reads all graphs of a request. It returns ErrNotFound if there are none. Nodes
+// whose jobs were purged are left out.
+func (s *Store) GraphSet(ctx context.Context, id bench.RequestID) (set graphset.Set, err error) {
+	err = s.snapshot(ctx, "reading the graphs of request "+string(id), func(tx pgx.Tx) error {
+		sets, err := graphSets(ctx, tx, []bench.RequestID{id})
+		if err != nil {
+			return err
+		}
+		var there bool
+		if set, there = sets[id]; !there {
+			return ErrNotFound
+		}
+		return nil
+	})
+	return set, err
+}
+
+// CountGraphs returns the number of graphs of a request.
+func (s *Store) CountGraphs(ctx context.Context, id bench.RequestID) (int, error) {
+	n, err := value[int](ctx, s.pool, `select count(*) from graph where request_id = $1`, id)
+	return n, wrap("counting the graphs of request "+string(id), err)
+}
+
+// snapshot runs f in a transaction that sees one state of the database.
+func (s *Store) snapshot(ctx context.Context, doing string, f func(tx pgx.Tx) error) error {
+	return wrap(doing, pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f))
+}
+
+func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[bench.RequestID]graphset.Set, error) {
+	sets := make(map[bench.RequestID]graphset.Set)
+	graphs, err := all[graphset.Graph](ctx, tx, `
+		select `+graphColumns+` from graph g join benchmark_request r on r.id = g.request_id where g.request_id = any($1) order by g.request_id, g.number`, requests)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range graphs {
+		set := sets[g.Request]
+		set.Graphs = append(set.Graphs, g)
+		sets[g.Request] = set
+	}
+	type node struct {
+		Request bench.RequestID
+		graphset.Node
+	}
+	nodes, err := all[node](ctx, tx, `
+		select g.request_id as request, g.number, n.input, j.key as job, coalesce(rj.stage, 'own') as stage, j.kind, j.target, coalesce(j.tag, '') as tag,
+			coalesce(j.versus, '') as versus, j.backend, j.profile, case when jsonb_array_length(j.test_cases) = 1 then j.test_cases -> 0 end as only,
+			jsonb_array_length(j.test_cases) as test_cases, j.size_class, coalesce(rj.optional, false) as optional, `+inGraph+` as status,
+			case when j.status = 'queued' then j.held else '' end as held, j.message, greatest(j.created_at, g.created_at) as created_at, j.started_at,
+			`+inGraphEnd+` as ended_at, coalesce(former.key, '') as replaces, coalesce(rj.superseded, true) as replaced
+		from graph g join benchmark_request r on r.id = g.request_id join graph_node n on n.graph_id = g.id join job_queue j on j.id = n.job_id
+		left join request_job rj on rj.request_id = g.request_id and rj.job_id = n.job_id left join job_queue former on former.id = n.replaces
+		where g.request_id = any($1) order by g.id, n.job_id`, requests)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		set := sets[n.Request]
+		set.Nodes = append(set.Nodes, n.Node)
+		sets[n.Request] = set
+	}
+	type edge struct {
+		Request bench.RequestID
+		graphset.Edge
+	}
+	edges, err := all[edge](ctx, tx, `
+		select g.request_id as request, g.number, f.key as "from", t.key as "to", e.condition
+		from graph g join graph_edge e on e.graph_id = g.id join job_queue f on f.id = e.from_job join job_queue t on t.id = e.to_job
+		where g.request_id = any($1) order by g.id, e.to_job, e.from_job`, requests)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range edges {
+		set := sets[e.Request]
+		set.Edges = append(set.Edges, e.Edge)
+		sets[e.Request] = set
+	}
+	return sets, nil
+}
