@@ -205,6 +205,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		&requestHandlers{
 			base: s, queueAccess: queueAccess{names: s.lookup, queues: c.Store}, record: c.Store, workflows: c.Starter, inspector: c.Inspector, admission: admission,
 		},
+		&graphHandlers{base: s, record: c.Store},
 		admission,
 		&queueHandlers{base: s, record: c.Store},
 		newShareHandlers(s, c.Store),

@@ -42,7 +42,7 @@ func pagePaths(t testing.TB) (paths []struct{ method, path string }) {
 // existing replaces the parameters of paths by names of what is there.
 func (j job) existing() *strings.Replacer {
 	return strings.NewReplacer(
-		"{request}", string(j.request.ID), "{job}", string(j.key), "{run}", string(bench.NewRunID(j.key, "workflow", "activity", 1)), "{project}", "go", "{collector}", "c1", "{shape}", "shapeshapeshapes",
+		"{request}", string(j.request.ID), "{graph}", string(j.request.ID), "{job}", string(j.key), "{run}", string(bench.NewRunID(j.key, "workflow", "activity", 1)), "{project}", "go", "{collector}", "c1", "{shape}", "shapeshapeshapes",
 	)
 }
 

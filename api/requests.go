@@ -33,6 +33,7 @@ type RequestRecord interface {
 	JobProgress(ctx context.Context, id bench.RequestID) (bench.JobProgress, error)
 	// StagesOf sums up the stages that have jobs, in no order.
 	StagesOf(ctx context.Context, id bench.RequestID) ([]store.StageTimes, error)
+	CountGraphs(ctx context.Context, id bench.RequestID) (int, error)
 	// FirstStart returns nil before the first run of a request's jobs.
 	FirstStart(ctx context.Context, id bench.RequestID) (*time.Time, error)
 	// RunsOf and ErrorsOf list the runs and errors of jobs by their row IDs.
@@ -206,6 +207,9 @@ func (s *requestHandlers) getRequest(ctx context.Context, in *requestPath) (*bod
 	}
 	stages, err := s.record.StagesOf(ctx, r.ID)
 	if err != nil {
+		return nil, err
+	}
+	if out.Graphs, err = s.record.CountGraphs(ctx, r.ID); err != nil {
 		return nil, err
 	}
 	out.Steps = course{r, stages, out.Verification}.steps()

@@ -178,6 +178,8 @@ var examples = map[string]func(*rolesWorld) example{
 	"get-project":                 get("/projects/go"),
 	"list-admissions":             get("/projects/go/admissions"),
 	"list-commits":                get("/projects/go/commits"),
+	"list-graphs":                 get("/projects/go/graphs"),
+	"get-graph":                   get("/graphs/rabcdefghjk-1"), // one that there is not
 	"get-queue":                   get("/projects/go/queue"),
 	"check-results":               get("/projects/go/results/check"),
 	"list-queues":                 get("/queues"),

@@ -21,6 +21,7 @@ type Store interface {
 	ProjectRecord
 	SuiteRecord
 	RequestRecord
+	GraphRecord
 	AdmissionRecord
 	QueueRecord
 	QueueAccessRecord

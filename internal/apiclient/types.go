@@ -146,6 +146,7 @@ type RequestDetail struct {
 	Steps     []Step          `json:"steps" doc:"Its course: what is over, what it is at, and what may follow."`
 	Jobs      []Job           `json:"jobs" doc:"At most 100: running ones, failed ones, then the latest. For all, see /requests/{request}/jobs."`
 	JobsTotal int             `json:"jobs_total" doc:"Number of its jobs, including replaced ones."`
+	Graphs    int             `json:"graphs,omitempty" doc:"Number of its graphs; see /graphs/{request}."`
 	Runs      []Run           `json:"runs" doc:"Of these jobs."`
 	Errors    []RunError      `json:"errors" doc:"At most 100: errors that keep these jobs from completing."`
 	Summary   json.RawMessage `json:"summary,omitempty" doc:"Comparison with the baseline."`

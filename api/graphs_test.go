@@ -1,0 +1,148 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graph"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// graphed lets a release have a job that fails and is retried: two graphs.
+func (b *bundle) graphed(t *testing.T, tag string) (failed job, set apiclient.GraphDetail) {
+	t.Helper()
+	failed = b.submit(t, tag)
+	plan := b.start(t, failed, b.register(t, "c-"+strings.ReplaceAll(tag, ".", "-")), 1)
+	require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunFailure, Message: "exit status 3"}))
+	_, err := b.store.FinishJob(t.Context(), failed.key, "exit status 3")
+	require.NoError(t, err)
+	_, err = b.store.Reopen(t.Context(), failed.request.ID, store.ReopenOptions{Job: failed.key}, store.Act{Who: "ada"})
+	require.NoError(t, err)
+	set, err = b.reader.Graph(t.Context(), string(failed.request.ID))
+	require.NoError(t, err)
+	return failed, set
+}
+
+func TestAGraphSaysWhatBecameOfItsJobs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	failed, set := b.graphed(t, "1.26.0")
+	id := string(failed.request.ID)
+	require.Equal(t, []any{id, "go", "1.26.0", graph.Ready, 2, 1, 1}, []any{set.ID, set.Project, set.Tag, set.State, set.Jobs, set.Ran, set.Replaced})
+	require.Equal(t, map[graph.Status]int{graph.Failure: 1, graph.Ready: 1}, set.States)
+	require.Len(t, set.Graphs, 2)
+	require.Equal(t, []any{id + "-1", bench.GraphOwn, "", graph.Failure}, []any{set.Graphs[0].ID, set.Graphs[0].Reason, set.Graphs[0].Follows, set.Graphs[0].State})
+	require.Equal(t, []any{id + "-2", bench.GraphRetry, id + "-1", graph.Ready}, []any{set.Graphs[1].ID, set.Graphs[1].Reason, set.Graphs[1].Follows, set.Graphs[1].State})
+	require.Len(t, set.Nodes, 2)
+	require.Equal(t, []any{failed.key, graph.Failure, true, graph.KindBenchmark, id + "-1"}, []any{set.Nodes[0].Job, set.Nodes[0].State, set.Nodes[0].Replaced, set.Nodes[0].Kind, set.Nodes[0].Graph})
+	require.Equal(t, failed.key, set.Nodes[1].Replaces)
+	require.Contains(t, set.Nodes[0].Message, "exit status 3")
+
+	one, err := b.reader.Graph(t.Context(), id+"-2")
+	require.NoError(t, err)
+	require.Equal(t, []any{id + "-2", graph.Ready, 1}, []any{one.ID, one.State, one.Jobs})
+	require.Len(t, one.Nodes, 1)
+	byTag, err := b.reader.Graph(t.Context(), "go:1.26.0")
+	require.NoError(t, err)
+	require.Equal(t, set.Nodes, byTag.Nodes)
+
+	d, err := b.reader.Request(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, 2, d.Graphs)
+}
+
+func TestGraphsOfAProjectAreListed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	failed, _ := b.graphed(t, "1.26.0")
+	later := b.submit(t, "1.27.0")
+	list := func(q apiclient.GraphQuery) (ids []string, next string) {
+		t.Helper()
+		page, err := b.reader.Graphs(t.Context(), "go", q)
+		require.NoError(t, err)
+		for _, g := range page.Graphs {
+			ids = append(ids, g.ID)
+		}
+		return ids, page.Next
+	}
+	first, again, other := string(failed.request.ID)+"-1", string(failed.request.ID)+"-2", string(later.request.ID)+"-1"
+	all, next := list(apiclient.GraphQuery{})
+	require.Equal(t, []string{other, again, first}, all)
+	require.Empty(t, next)
+	ran, _ := list(apiclient.GraphQuery{Ran: true})
+	require.Equal(t, []string{first}, ran, "what has run")
+	of, _ := list(apiclient.GraphQuery{Request: "go:1.27.0"})
+	require.Equal(t, []string{other}, of)
+	some, next := list(apiclient.GraphQuery{Limit: 2})
+	require.Equal(t, []string{other, again}, some)
+	rest, _ := list(apiclient.GraphQuery{Limit: 2, Cursor: next})
+	require.Equal(t, []string{first}, rest)
+}
+
+func TestGraphsThatThereAreNot(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	failed, _ := b.graphed(t, "1.26.0")
+	command, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}})
+	require.NoError(t, err)
+	for path, want := range map[string]string{
+		"/graphs/" + string(command.ID):               "has no graph: it has no jobs yet, runs commands, or was made before graphs were recorded",
+		"/graphs/" + string(command.ID) + "-1":        "has no graph",
+		"/graphs/" + string(failed.request.ID) + "-3": "has 2 graphs, and none with the number 3",
+		"/graphs/rabcdefghjk-1":                       "there is no request rabcdefghjk",
+		"/graphs/go:9.9":                              "has no request for",
+		"/projects/nothing/graphs":                    "nothing",
+	} {
+		r := b.send(t, "reader", http.MethodGet, "/api/v1"+path, "")
+		require.Equal(t, http.StatusNotFound, r.status, path)
+		require.Contains(t, r.body, want, path)
+	}
+	for _, path := range []string{"/graphs/x-1", "/graphs/" + string(failed.request.ID) + "-0", "/projects/go/graphs?cursor=x", "/projects/go/graphs?cursor=-1", "/projects/go/graphs?ran=perhaps", "/projects/go/graphs?limit=0"} {
+		r := b.send(t, "reader", http.MethodGet, "/api/v1"+path, "")
+		require.GreaterOrEqual(t, r.status, 400, path)
+		require.Less(t, r.status, 500, path)
+	}
+}
+
+func TestThePageOfGraphs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	failed, set := b.graphed(t, "1.26.0")
+	id := string(failed.request.ID)
+	require.Contains(t, b.sound(t, "/requests/"+id).links(), "/graphs/"+id)
+	p := b.sound(t, "/graphs/"+id)
+	require.Contains(t, p.text(), "Graphs of request "+id)
+	require.Contains(t, p.text(), "2 jobs, 1 ready, 1 failure; 1 of them replaced by later ones")
+	require.Contains(t, p.body, `<svg class="graph"`)
+	for _, n := range set.Nodes {
+		require.Contains(t, p.links(), "/jobs/"+string(n.Job))
+		require.Contains(t, p.section("n-"+string(n.Job)), string(n.State))
+	}
+	require.Contains(t, p.section("g-"+id+"-2"), "retry")
+	require.Contains(t, p.section("g-"+id+"-2"), id+"-1")
+	require.Contains(t, p.section("n-"+string(failed.key)), "counts no longer")
+
+	one := b.sound(t, "/graphs/"+id+"-1")
+	require.Contains(t, one.links(), "/graphs/"+id, "the way to all of them")
+	require.NotContains(t, one.text(), string(set.Nodes[1].Job))
+	require.Contains(t, b.sound(t, "/graphs/go:1.26.0").text(), "Graphs of request "+id)
+	some := b.sound(t, "/graphs/"+id+"?show=failure")
+	require.Contains(t, some.section("jobs"), "1 job")
+	require.Empty(t, some.section("n-"+string(set.Nodes[1].Job)))
+	require.Contains(t, b.sound(t, "/graphs/"+id+"?show=running").text(), "No job is like this")
+	require.Contains(t, b.sound(t, "/graphs/"+id+"?group=nothing").text(), "No job is like this")
+	for _, bad := range []string{"?show=odd", "?page=x", "?page=-1", "?colour=red"} {
+		require.Equal(t, http.StatusBadRequest, b.page(t, "", "/graphs/"+id+bad).status, bad)
+	}
+	require.Equal(t, http.StatusNotFound, b.page(t, "", "/graphs/"+id+"-9").status)
+	require.Equal(t, http.StatusNotFound, b.page(t, "", "/graphs/rabcdefghjk").status)
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graph"
+)
+
+// graphReasons say why a graph was written.
+var graphReasons = map[bench.GraphReason]string{
+	bench.GraphBuild: "build", bench.GraphParent: "backfill", bench.GraphOwn: "own jobs", bench.GraphVerify: "look", bench.GraphRetry: "retry", bench.GraphRemeasure: "measured again",
+}
+
+// GraphReason says in words why a graph was written.
+func GraphReason(r bench.GraphReason) string {
+	if text, known := graphReasons[r]; known {
+		return text
+	}
+	return string(r)
+}
+
+// GraphStates counts jobs by state, such as "2 running, 1 success".
+func GraphStates(states map[graph.Status]int) string {
+	var parts []string
+	for _, s := range graph.Statuses() {
+		if n := states[s]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Graphs writes a list of graphs.
+func Graphs(w io.Writer, list []apiclient.Graph, v View) error {
+	if len(list) == 0 {
+		return write(w, "There are no graphs: no request of the project has jobs that measure a suite.\n")
+	}
+	t := NewTable(Column{Heading: "graph"}, Column{Heading: "tag"}, Column{Heading: "reason"}, Column{Heading: "state"}, Column{Heading: "jobs", Right: true},
+		Column{Heading: "of them", Flex: true}, Column{Heading: "follows"}, Column{Heading: "written"})
+	for _, g := range list {
+		states := GraphStates(g.States)
+		if g.Replaced > 0 {
+			states += fmt.Sprintf("; %d replaced", g.Replaced)
+		}
+		t.Row(g.ID, g.Tag, GraphReason(g.Reason), string(g.State), strconv.Itoa(g.Jobs), states, g.Follows, Ago(v.Now, g.CreatedAt))
+	}
+	return t.Write(w, v.Width)
+}
+
+// Graph writes a graph, or a set of graphs, with its nodes.
+func Graph(w io.Writer, d apiclient.GraphDetail, v View) error {
+	what := "graph"
+	if d.ID == string(d.Request) {
+		what = "graphs of request"
+	}
+	if err := write(w, fmt.Sprintf("%s %s (%s): %s; %s\n\n", what, d.ID, Printable(strings.TrimSpace(d.Project+" "+d.Tag)), d.State, GraphStates(d.States))); err != nil {
+		return err
+	}
+	if d.ID == string(d.Request) {
+		if err := Graphs(w, d.Graphs, v); err != nil {
+			return err
+		}
+		if err := write(w, "\n"); err != nil {
+			return err
+		}
+	}
+	needs := make(map[bench.JobKey][]string)
+	for _, e := range d.Edges {
+		needs[e.To] = append(needs[e.To], string(e.From)+onlyIf(e.Condition))
+	}
+	t := NewTable(Column{Heading: "job"}, Column{Heading: "graph"}, Column{Heading: "stage"}, Column{Heading: "state"}, Column{Heading: "does", Flex: true},
+		Column{Heading: "target", Flex: true}, Column{Heading: "needs", Flex: true}, Column{Heading: "note", Flex: true})
+	for _, n := range d.Nodes {
+		t.Row(string(n.Job), n.Graph, string(n.Stage), string(n.State), n.Title, string(n.Target), strings.Join(needs[n.Job], ", "), NodeNote(n))
+	}
+	return t.Write(w, v.Width)
+}
+
+// onlyIf says how an input must end, unless any end will do.
+func onlyIf(c graph.Condition) string {
+	if c == graph.OnAny {
+		return ""
+	}
+	return " (" + string(c) + ")"
+}
+
+// heldWords say why a job that is ready is put aside.
+var heldWords = map[string]string{
+	"turn": "no request that waits for it has its turn", "pause": "its project is paused", "cap": "its account has as much under way as its limit allows",
+}
+
+// NodeNote says why a node is as it is; empty: nothing is to be said.
+func NodeNote(n apiclient.GraphNode) string {
+	var notes []string
+	if n.Input {
+		notes = append(notes, "of an earlier graph")
+	}
+	if n.Reason != nil {
+		notes = append(notes, n.Reason.Words)
+	}
+	if n.Held != "" {
+		notes = append(notes, heldWords[n.Held])
+	}
+	if n.Replaces != "" {
+		notes = append(notes, "in place of "+string(n.Replaces))
+	}
+	if n.Replaced {
+		notes = append(notes, "counts no longer")
+	}
+	if n.Message != "" {
+		notes = append(notes, n.Message)
+	}
+	return strings.Join(notes, "; ")
+}
