@@ -24,5 +24,6 @@ type API interface {
 	compareAPI
 	historyAPI
 	requestAPI
+	graphAPI
 	queueAPI
 }

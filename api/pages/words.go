@@ -15,6 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/graph"
 	"github.com/benchloom/benchloom/internal/profiler"
 	"github.com/benchloom/benchloom/internal/report"
 )
@@ -77,6 +78,11 @@ func words(a assets) template.FuncMap {
 		"command":     func(words ...any) string { return quoted(texts(words)...) },
 		"timePointer": func(t time.Time) *time.Time { return &t },
 		"operand":     operand,
+		"graphState":  graphState,
+		"graphStates": cli.GraphStates,
+		"graphReason": cli.GraphReason,
+		"graphClass":  func(s graph.Status) string { return graphStyles[s].class },
+		"graphShape":  func(s graph.Status) string { return graphShapes[s] },
 		"unbroken":    unbroken,
 	}
 }

@@ -90,6 +90,7 @@ func full(t *testing.T, s service) world {
 		"compare-machine": "/projects/gateway/compare/machine?a=1.1.0&b=1.2.0&row=" + s.row(t, "gateway", "render"),
 		"compare-failing": "/projects/gateway/compare?a=0.6.0&b=0.7.0", "compare-unknown": "/projects/gateway/compare?a=1.2.0&b=9.9.9",
 		"history": history, "history-lines": history + "?split=target&y=change&band=minmax&x=date", "history-nothing": history + "?q=nothing", "history-facets": history + "?q=category%3Aprimary",
+		"graph": "/graphs/gateway:1.2.0", "graph-nothing": "/graphs/gateway:1.2.0?show=skipped",
 		"history-values": history + "?metric=ns%2Fop&open=compress&pin=0.6.0", "history-part": history + "?from=0.7.0&to=1.0.0&y=geomean",
 	})
 	done := s.command(t, "sh", "-c", "for i in 1 2 3; do echo a line of output; done")

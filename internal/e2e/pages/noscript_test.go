@@ -112,7 +112,7 @@ func TestEveryPageSaysTheSameWithoutScripts(t *testing.T) {
 // orders, parts and kinds; the first two are typical.
 func resultPaths(project string) []string {
 	compare, history := "/projects/"+project+"/compare", "/projects/"+project+"/history"
-	paths := []string{compare + "?a=1.1.0&b=1.2.0", history, compare}
+	paths := []string{compare + "?a=1.1.0&b=1.2.0", history, compare, "/graphs/" + project + ":1.2.0"}
 	for _, query := range []string{
 		"&metric=ns%2Fop&show=all&sort=-change", "&q=-route&only=regression&group=benchmark&cols=spread&cols=p", "&q=nothing", "&open=markdown", "&open=nothing%2F%2F%2F%2F%2Fns%252Fop",
 	} {

@@ -77,7 +77,7 @@ func TestLongTypicalPages(t *testing.T) {
 		require.NoError(t, err, file)
 		require.Equal(t, int(pictureLooks[like].width), size.Width, file)
 	}
-	for _, name := range []string{"request", "request-failed", "request-running", "order", "queues", "compare", "compare-rows", "compare-row", "history", "history-values"} {
+	for _, name := range []string{"request", "request-failed", "request-running", "graph", "order", "queues", "compare", "compare-rows", "compare-row", "history", "history-values"} {
 		b.printsOnA4(w.paths[name])
 	}
 }

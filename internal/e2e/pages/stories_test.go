@@ -26,6 +26,7 @@ func stories() []story {
 		{"sign-in", aTokenSaysWhatMayBeDone, true},
 		{"project", requestsOfAProjectAreFound, false},
 		{"request", failuresComeFirst, false},
+		{"graph", aGraphIsRead, false},
 		{"again", aRequestIsMeasuredAgain, false},
 		{"cancel", aRequestIsCancelledWithAReason, false},
 		{"compare", aComparisonIsRead, false},

@@ -1,0 +1,298 @@
+package pages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html/template"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/graph"
+	"github.com/benchloom/benchloom/internal/graphdraw"
+)
+
+// graphAPI answers the page of graphs.
+type graphAPI interface {
+	Graph(ctx context.Context, ref string) (apiclient.GraphDetail, error)
+}
+
+func (p *Pages) graphPages() []page {
+	return []page{{pattern: "/graphs/{graph}", parameters: []string{showParameter, groupParameter, pageParameter}, show: p.graph}}
+}
+
+// graphView is the content of the page of a graph, or of a set of graphs.
+type graphView struct {
+	apiclient.GraphDetail
+	// Whole reports that it is the set.
+	Whole   bool
+	Drawing drawing
+	// Listed are the jobs on this page, of Matching that are not narrowed away.
+	Listed   []graphNode
+	Matching int
+	// Show and Group narrow them; empty: they do not. Choices are the states that occur.
+	Show, Group string
+	Choices     []string
+	// Next is the place at which the list continues; empty: this is its end.
+	Next string
+}
+
+// graphNode is a job in the table.
+type graphNode struct {
+	apiclient.GraphNode
+	// Needs are its inputs, of which NeedsMore are left out.
+	Needs     []need
+	NeedsMore int
+	// Blame is the job that its reason names; nil: there is none.
+	Blame *blame
+}
+
+// blame is a reason, with the job at fault.
+type blame struct {
+	need
+	// Why leads to the job's name, More counts others.
+	Why  string
+	More int
+}
+
+// Note says what else is to be said of a job.
+func (n graphNode) Note() string {
+	without := n.GraphNode
+	without.Reason = nil
+	return cli.NodeNote(without)
+}
+
+// reasonWords lead from a node to the job at fault.
+var reasonWords = map[graph.ReasonCode]string{
+	graph.Waits: "it waits for", graph.InputFailed: "a failure of", graph.InputCancelled: "somebody cancelled", graph.LimitPassed: "no success in time of",
+	graph.NoSignOff: "nobody signed off",
+}
+
+// need is a job that another one needs.
+type need struct {
+	Job       bench.JobKey
+	Title     string
+	Condition graph.Condition
+}
+
+// drawing is a graph as it is drawn.
+type drawing struct {
+	graphdraw.Drawing
+	Shown  []box
+	Legend []graph.Status
+}
+
+// box is a box of a drawing.
+type box struct {
+	graphdraw.Box
+	// Title and Line are what stands in it; Words says all of it.
+	Title, Line, Words string
+	Status             graph.Status
+	Href               string
+	// Replaced reports that all its jobs count no longer, Input that they belong to an
+	// earlier graph.
+	Replaced, Input bool
+}
+
+const (
+	// graphRows bounds the jobs in a page of the table, shownNeeds what one of them needs.
+	graphRows, shownNeeds = 200, 4
+	// boxText bounds the characters in a line of a box: wider letters are cut off there.
+	boxText = 26
+)
+
+// graphShapes are the shapes of states, in a square of 16: colours alone say nothing to
+// many.
+var graphShapes = map[graph.Status]string{
+	graph.Blocked:   "M2 2h12v12h-12z M5 5v6h6v-6z",
+	graph.Ready:     "M8 1a7 7 0 1 0 .01 0z M8 4a4 4 0 1 1 -.01 0z",
+	graph.Running:   "M3 1l11 7l-11 7z",
+	graph.Success:   "M8 1a7 7 0 1 0 .01 0z",
+	graph.Failure:   "M8 0l8 8l-8 8l-8 -8z",
+	graph.Skipped:   "M1 2l6 6l-6 6z M8 2l6 6l-6 6z",
+	graph.Cancelled: "M1 6h14v4h-14z",
+}
+
+// graphStyles are the colours and signs of states.
+var graphStyles = map[graph.Status]style{
+	graph.Blocked: {"warning", "▣"}, graph.Ready: {"waiting", "◌"}, graph.Running: styleActive, graph.Success: styleGood, graph.Failure: styleBad,
+	graph.Skipped: {"quiet", "»"}, graph.Cancelled: styleQuiet,
+}
+
+func graphState(s graph.Status) template.HTML {
+	return signed(graphStyles[s], string(cmp.Or(s, "none")))
+}
+
+// graph shows a graph, or all graphs of a request.
+func (p *Pages) graph(v *visit) (*view, error) {
+	ref := v.PathValue("graph")
+	id, notOne := bench.ParseGraphID(ref)
+	request := ref
+	if notOne == nil {
+		request = string(id.Request)
+	}
+	if _, err := bench.ParseRequestID(request); err != nil { // project:tag
+		r, err := v.api.Request(v.Context(), request)
+		if err != nil {
+			return nil, err
+		}
+		request, ref = string(r.ID), string(r.ID)
+	}
+	shown := &view{template: "graph", APIPath: "/api/v1/graphs/" + segments(ref), Command: "benchloom graph show " + ref}
+	if err := v.live(shown, "request:"+request); err != nil {
+		return nil, err
+	}
+	detail, err := v.api.Graph(v.Context(), ref)
+	if err != nil {
+		return nil, err
+	}
+	out := graphView{GraphDetail: detail, Whole: notOne != nil, Show: v.get(showParameter), Group: v.get(groupParameter)}
+	shown.Title = "Graph " + detail.ID
+	shown.Crumbs = []link{projectLink(detail.Project), {"/requests/" + segments(request), "Request " + request}}
+	if out.Whole {
+		shown.Title = "Graphs of request " + detail.ID
+	} else {
+		shown.Crumbs = append(shown.Crumbs, link{"/graphs/" + segments(request), "Graphs"})
+	}
+	if err := out.list(v); err != nil {
+		return nil, err
+	}
+	out.Drawing = drawnGraph(detail, v.URL.EscapedPath())
+	shown.Content = out
+	return shown, nil
+}
+
+// list chooses the jobs in the table.
+func (g *graphView) list(v *visit) error {
+	for _, s := range graph.Statuses() {
+		if g.States[s] > 0 || slices.ContainsFunc(g.Nodes, func(n apiclient.GraphNode) bool { return n.State == s }) {
+			g.Choices = append(g.Choices, string(s))
+		}
+	}
+	if g.Show != "" && !slices.Contains(graph.Statuses(), graph.Status(g.Show)) {
+		var names []string
+		for _, s := range graph.Statuses() {
+			names = append(names, string(s))
+		}
+		return badParameter(showParameter, g.Show, "it may be "+joined(names))
+	}
+	begin := 0
+	if at := v.get(pageParameter); at != "" {
+		var err error
+		if begin, err = strconv.Atoi(at); err != nil || begin < 0 {
+			return badParameter(pageParameter, at, "use the value of the link to the next page")
+		}
+	}
+	var some []apiclient.GraphNode
+	for _, n := range g.Nodes {
+		if (g.Show == "" || string(n.State) == g.Show) && (g.Group == "" || boxGroup(n) == g.Group) {
+			some = append(some, n)
+		}
+	}
+	g.Matching = len(some)
+	end := min(len(some), min(begin, len(some))+graphRows)
+	if end < len(some) {
+		g.Next = strconv.Itoa(end)
+	}
+	titles, needs := make(map[bench.JobKey]string), make(map[bench.JobKey][]need)
+	for _, n := range g.Nodes {
+		titles[n.Job] = n.Title
+	}
+	for _, e := range g.Edges {
+		needs[e.To] = append(needs[e.To], need{e.From, titles[e.From], e.Condition})
+	}
+	for _, n := range some[min(begin, len(some)):end] {
+		one := graphNode{GraphNode: n, Needs: needs[n.Job]}
+		if len(one.Needs) > shownNeeds {
+			one.Needs, one.NeedsMore = one.Needs[:shownNeeds], len(one.Needs)-shownNeeds
+		}
+		if n.Reason != nil {
+			at := need{Job: n.Reason.Job, Title: cmp.Or(titles[n.Reason.Job], string(n.Reason.Job))}
+			one.Blame = &blame{at, cmp.Or(reasonWords[n.Reason.Code], string(n.Reason.Code)), n.Reason.More}
+		}
+		g.Listed = append(g.Listed, one)
+	}
+	return nil
+}
+
+// stageWords name the stages of jobs.
+var stageWords = map[bench.Stage]string{
+	bench.StageBuild: "Build", bench.StageParent: "Backfill", bench.StageOwn: "Own", bench.StageVerify: "Look",
+}
+
+// boxGroup names the jobs that may share a box.
+func boxGroup(n apiclient.GraphNode) string {
+	words := cmp.Or(stageWords[n.Stage], string(n.Stage))
+	if n.Kind != graph.KindBuild || n.Stage != bench.StageBuild {
+		words += " " + string(n.Kind)
+	}
+	return words + ", " + string(n.Target)
+}
+
+// drawnGraph lays a graph out. Boxes of several jobs lead to the table below, which they narrow.
+func drawnGraph(d apiclient.GraphDetail, here string) drawing {
+	nodes, index := make([]graphdraw.Node, len(d.Nodes)), make(map[bench.JobKey]int, len(d.Nodes))
+	states := make(map[graph.Status]bool)
+	for i, n := range d.Nodes {
+		nodes[i], index[n.Job] = graphdraw.Node{Group: boxGroup(n), State: string(n.State)}, i
+		states[n.State] = true
+	}
+	edges := make([]graphdraw.Edge, 0, len(d.Edges))
+	for _, e := range d.Edges {
+		from, known := index[e.From]
+		if to, both := index[e.To]; known && both {
+			edges = append(edges, graphdraw.Edge{From: from, To: to, Kind: string(e.Condition)})
+		}
+	}
+	out := drawing{Drawing: graphdraw.Draw(nodes, edges)}
+	for _, s := range graph.Statuses() {
+		if states[s] {
+			out.Legend = append(out.Legend, s)
+		}
+	}
+	for _, b := range out.Boxes {
+		first := d.Nodes[b.Nodes[0]]
+		one := box{Box: b, Status: graph.Status(b.State), Replaced: true, Input: true}
+		for _, i := range b.Nodes {
+			one.Replaced, one.Input = one.Replaced && d.Nodes[i].Replaced, one.Input && d.Nodes[i].Input
+		}
+		if len(b.Nodes) == 1 {
+			one.Title, one.Line = first.Title, string(first.State)+", "+string(first.Target)
+			one.Words = fmt.Sprintf("%s on %s: %s", first.Title, first.Target, first.State)
+			if note := cli.NodeNote(first); note != "" {
+				one.Words += "; " + note
+			}
+			one.Href = "/jobs/" + segments(first.Job)
+		} else {
+			query := url.Values{showParameter: {b.State}}
+			if one.Title = cmp.Or(b.Group, "Jobs of several kinds"); b.Group != "" {
+				query.Set(groupParameter, b.Group)
+			}
+			one.Line = fmt.Sprintf("%s: %s", b.State, plural(len(b.Nodes), "job"))
+			one.Words = one.Title + ", " + one.Line
+			one.Href = here + "?" + query.Encode() + "#jobs"
+		}
+		one.Title, one.Line, one.Words = short(one.Title), short(one.Line), clip(one.Words)
+		out.Shown = append(out.Shown, one)
+	}
+	return out
+}
+
+// short cuts a text to the width of a box.
+func short(text string) string {
+	if letters := []rune(text); len(letters) > boxText {
+		return string(letters[:boxText-1]) + "…"
+	}
+	return text
+}
+
+// ShapeX and ShapeY are where the shape of a box is, Right where its text begins, and
+// TextWidth the room of that, in units of the drawing.
+func (b box) ShapeX() int    { return b.X + 7 }
+func (b box) ShapeY() int    { return b.Y + (graphdraw.BoxHeight-16)/2 }
+func (b box) Right() int     { return b.X + 30 }
+func (b box) TextWidth() int { return graphdraw.BoxWidth - 36 }
