@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,8 +15,9 @@ import (
 // graphed lets a release have a job that fails and is retried: two graphs.
 func (b *bundle) graphed(t *testing.T, tag string) (failed job, set apiclient.GraphDetail) {
 	t.Helper()
+	collector := b.register(t, "c1")
 	failed = b.submit(t, tag)
-	plan := b.start(t, failed, b.register(t, "c-"+strings.ReplaceAll(tag, ".", "-")), 1)
+	plan := b.start(t, failed, collector, 1)
 	require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunFailure, Message: "exit status 3"}))
 	_, err := b.store.FinishJob(t.Context(), failed.key, "exit status 3")
 	require.NoError(t, err)
