@@ -37,15 +37,15 @@ func (k kind) String() string {
 type value struct {
 	kind kind
 	at   position
-	// text is that of a scalar as it is written.
+	// text holds a scalar as it is written.
 	text string
 	// exact is set if each character of text stands in the file as it is, from at plus
 	// this many columns on; 0: no character does.
 	exact int
 	list  []*value
 	pairs []pair
-	// parts are those of a text, and wrong is why it has none: a condition may hold what
-	// cannot be a variable.
+	// parts divide a text, and wrong is the reason for having none: a condition may hold
+	// dollar signs that begin no variable.
 	parts []part
 	wrong string
 	// holes is set if the value or one below has variables.

@@ -18,7 +18,7 @@ const (
 	MaxEdges = 500_000
 )
 
-// DefaultLimit is how long a node stays blocked after an input ended badly, unless it
+// DefaultLimit bounds the time for which a node stays blocked after an input ended badly, unless it
 // says otherwise: the longest deadline of a task in Taskcluster.
 const DefaultLimit = 5 * 24 * time.Hour
 
@@ -27,7 +27,7 @@ type Node struct {
 	// Name identifies the node within its graph.
 	Name string `json:"name"`
 	Job  Job    `json:"job"`
-	// LimitSeconds is how long the node stays blocked after an input ended badly, before
+	// LimitSeconds bounds the time for which the node stays blocked after an input ended badly, before
 	// it is skipped; 0: [DefaultLimit].
 	LimitSeconds int `json:"limit_seconds,omitempty"`
 	// Latest makes the node see the latest run of each input; otherwise an input that

@@ -148,7 +148,7 @@ type Checkout struct {
 	// Repository is an absolute path or a URL of a git repository.
 	Repository string `json:"repository"`
 	Revision   string `json:"revision"`
-	// Path is where the tree lies, relative to the job's directory; empty: there.
+	// Path is the place of the tree, relative to the job's directory; empty: there.
 	Path string `json:"path,omitempty"`
 }
 
@@ -377,7 +377,7 @@ func (n Notify) normal() (Definition, error) {
 
 // SignOff waits until a person with the right agrees or refuses.
 type SignOff struct {
-	// Question is what the person is asked.
+	// Question is put to the person.
 	Question string `json:"question"`
 	// Accounts may answer; empty: all who may operate the project.
 	Accounts []string `json:"accounts,omitempty"`

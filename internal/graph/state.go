@@ -147,7 +147,7 @@ type Facts struct {
 	Status Status
 	// Since is when Status was reached; for a node that waits, when it was asked for.
 	Since time.Time
-	// Reason is that of a node recorded as Skipped.
+	// Reason belongs to a node recorded as Skipped.
 	Reason Reason
 	// Asked is the call that last asked for the node, with what its runs since then gave;
 	// Earlier are those before, in order.
