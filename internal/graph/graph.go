@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -88,10 +89,7 @@ func New(nodes []Node, edges []Edge) (*Graph, error) {
 	if err := g.layer(); err != nil {
 		return nil, err
 	}
-	var err error
-	if g.canonical, err = encode(encodedGraph{g.nodes, g.edges}); err != nil {
-		return nil, fmt.Errorf("graph: %w", err)
-	}
+	g.canonical = canonicalGraph(g.nodes, g.edges)
 	g.hash = digest(graphPrefix, g.canonical)
 	return g, nil
 }
@@ -99,10 +97,44 @@ func New(nodes []Node, edges []Edge) (*Graph, error) {
 // graphPrefix keeps hashes of graphs apart from those of anything else.
 const graphPrefix = "benchloom graph 1\n"
 
-// encodedGraph is the canonical form of a graph.
-type encodedGraph struct {
-	Nodes []Node `json:"nodes"`
-	Edges []Edge `json:"edges"`
+// canonicalGraph encodes a graph as encoding/json would. It puts the encodings of jobs in
+// as they are, because reading each again takes most of the time. Names and conditions
+// need no escapes.
+func canonicalGraph(nodes []Node, edges []Edge) []byte {
+	var out bytes.Buffer
+	text := func(key, value string) {
+		out.WriteString(key)
+		out.WriteByte('"')
+		out.WriteString(value)
+		out.WriteByte('"')
+	}
+	separator := `{"nodes":[`
+	for _, n := range nodes {
+		out.WriteString(separator)
+		text(`{"name":`, n.Name)
+		out.WriteString(`,"job":`)
+		out.Write(n.Job.canonical)
+		if n.LimitSeconds > 0 {
+			out.WriteString(`,"limit_seconds":` + strconv.Itoa(n.LimitSeconds))
+		}
+		if n.Latest {
+			out.WriteString(`,"latest":true`)
+		}
+		out.WriteByte('}')
+		separator = ","
+	}
+	out.WriteString(`],"edges":[`)
+	separator = ""
+	for _, e := range edges {
+		out.WriteString(separator)
+		text(`{"from":`, e.From)
+		text(`,"to":`, e.To)
+		text(`,"on":`, string(e.Condition))
+		out.WriteByte('}')
+		separator = ","
+	}
+	out.WriteString("]}")
+	return out.Bytes()
 }
 
 func (g *Graph) indexNodes() error {

@@ -1,6 +1,8 @@
 package graph_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -57,6 +59,11 @@ func TestAGraphIsTheSameInWhateverOrderItIsGiven(t *testing.T) {
 	require.Equal(t, []graph.Edge{needs("arm", "build"), needs("x86", "build")}, first.Dependents("build"))
 	require.Empty(t, first.Inputs("nobody"))
 	require.Equal(t, 5, first.Len())
+	var plain bytes.Buffer
+	e := json.NewEncoder(&plain)
+	e.SetEscapeHTML(false)
+	require.NoError(t, e.Encode(map[string]any{"nodes": first.Nodes(), "edges": first.Edges()}))
+	require.JSONEq(t, plain.String(), string(first.Canonical()))
 	read, err := graph.Parse(first.Canonical())
 	require.NoError(t, err)
 	require.Equal(t, first, read)
