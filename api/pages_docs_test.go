@@ -31,7 +31,7 @@ func TestPagesKnowTheDocumentedValues(t *testing.T) {
 	require.NoError(t, err)
 	detail, err := b.writer.Request(t.Context(), string(r.ID))
 	require.NoError(t, err)
-	fill := strings.NewReplacer("{p}", "go", "{r}", string(r.ID), "{c}", "c1", "{j}", string(detail.Jobs[0].Key))
+	fill := strings.NewReplacer("{p}", "go", "{r}", string(r.ID), "{g}", string(r.ID), "{c}", "c1", "{j}", string(detail.Jobs[0].Key))
 	text, err := os.ReadFile("../docs/pages.md")
 	require.NoError(t, err)
 	checked := 0

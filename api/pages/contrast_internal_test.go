@@ -109,7 +109,9 @@ func TestEachColourCanBeRead(t *testing.T) {
 			}
 		}
 		for _, name := range append(seen, "edge") {
-			check(name, on, contrastOfSigns)
+			if !slices.Contains(grounds, name) { // such as the inside of a box: no sign
+				check(name, on, contrastOfSigns)
+			}
 		}
 	}
 }

@@ -129,6 +129,9 @@ func graphState(s graph.Status) template.HTML {
 
 // graph shows a graph, or all graphs of a request.
 func (p *Pages) graph(v *visit) (*view, error) {
+	if err := checkShown(v.get(showParameter)); err != nil {
+		return nil, err
+	}
 	ref := v.PathValue("graph")
 	id, notOne := bench.ParseGraphID(ref)
 	request := ref
@@ -166,19 +169,24 @@ func (p *Pages) graph(v *visit) (*view, error) {
 	return shown, nil
 }
 
+// checkShown refuses a state that there is not.
+func checkShown(show string) error {
+	var names []string
+	for _, s := range graph.Statuses() {
+		names = append(names, string(s))
+	}
+	if show != "" && !slices.Contains(names, show) {
+		return badParameter(showParameter, show, "it may be "+joined(names))
+	}
+	return nil
+}
+
 // list chooses the jobs in the table.
 func (g *graphView) list(v *visit) error {
 	for _, s := range graph.Statuses() {
 		if g.States[s] > 0 || slices.ContainsFunc(g.Nodes, func(n apiclient.GraphNode) bool { return n.State == s }) {
 			g.Choices = append(g.Choices, string(s))
 		}
-	}
-	if g.Show != "" && !slices.Contains(graph.Statuses(), graph.Status(g.Show)) {
-		var names []string
-		for _, s := range graph.Statuses() {
-			names = append(names, string(s))
-		}
-		return badParameter(showParameter, g.Show, "it may be "+joined(names))
 	}
 	begin := 0
 	if at := v.get(pageParameter); at != "" {
