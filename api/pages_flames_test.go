@@ -81,7 +81,7 @@ func TestProfilesAreShownAsFlameGraphs(t *testing.T) {
 	require.Contains(t, d.section("functions"), "main.hot main.go +50.0 20.0 % 70.0 % +50.0")
 	require.Contains(t, d.links(), "/profiles/diff?a="+string(after.ID)+"&b="+string(before.ID))
 	require.Equal(t, http.StatusOK, w.send(t, "", http.MethodGet, d.linkWith("form=html"), "").status)
-	require.Equal(t, http.StatusOK, w.page(t, "", at+strings.Replace(d.linkOf(t, "main.hot"), "#flames", "", 1)).status)
+	require.Equal(t, http.StatusOK, w.page(t, "", "/profiles/diff"+strings.TrimSuffix(d.linkOf(t, "main.hot"), "#flames")).status)
 
 	for address, status := range map[string]int{
 		"/profiles/paaaaaaaaaa": http.StatusNotFound, "/profiles/none": http.StatusBadRequest, "/profiles/diff": http.StatusBadRequest,
