@@ -50,5 +50,5 @@ func TestAProfileIsRefusedWithWhatToDo(t *testing.T) {
 	require.NoError(t, err)
 	_, err = profile(t, "vtune", withPerf).Check()
 	require.ErrorIs(t, err, bench.ErrInvalid)
-	require.ErrorContains(t, err, `unknown profiler "vtune" of gin; it has cachegrind, callgrind, perf`)
+	require.ErrorContains(t, err, `unknown profiler "vtune" of gin; it has cachegrind, callgrind, dhat, perf`)
 }
