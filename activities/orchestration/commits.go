@@ -43,9 +43,6 @@ type Sources interface {
 	Open(s bench.CommitSource) (commits.Source, error)
 }
 
-// CommitSubmitter is the submitter of requests made by a commit source.
-const CommitSubmitter = "commit-source"
-
 // namedInResult bounds the number of requests that a look's result names.
 const namedInResult = 100
 
@@ -288,7 +285,7 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-var byCommitSource = bench.Submission{Submitter: CommitSubmitter}
+var byCommitSource = bench.Submission{Submitter: bench.CommitSubmitter}
 
 // request creates a request and starts its workflow, and those of the ancestors that
 // were requested with it. An existing request stays as it is.

@@ -109,6 +109,9 @@ type Request struct {
 	Message string
 }
 
+// CommitSubmitter submits the requests that a commit source makes.
+const CommitSubmitter = "commit-source"
+
 // Submission holds the submitter of a request and the queue of its jobs.
 type Submission struct {
 	// Submitter is the account whose limits apply.

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/waittime"
 )
 
 // File is a configuration as people write it, with any number of queues and limits.
@@ -60,6 +62,8 @@ type QueueSetting struct {
 	Class  Class    `json:"class,omitempty" yaml:"class" enum:"weighted,strict" doc:"weighted (default): shares by weight; strict: goes before or after the weighted queues."`
 	Weight *float64 `json:"weight,omitempty" yaml:"weight" doc:"Share of a weighted queue relative to the others, 0.1 to 1000; left out: 1."`
 	Level  *int     `json:"level,omitempty" yaml:"level" doc:"Level of a strict queue: 1 and 2 go before the weighted queues, 4 and 5 after them."`
+	// WaitObjective is the time within which its jobs should start, such as 15m.
+	WaitObjective string `json:"wait_objective,omitempty" yaml:"wait_objective" doc:"Time within which its jobs should start once they can run, such as 15m or 2h, from 1s to 168h; left out: 15m. It changes no order: see /stats/wait."`
 }
 
 // Queue returns the queue, with defaults filled in. The error wraps [bench.ErrInvalid].
@@ -68,6 +72,13 @@ func (s QueueSetting) Queue() (Queue, error) {
 		return Queue{}, err
 	}
 	q := Default(s.Name)
+	if s.WaitObjective != "" {
+		objective, err := time.ParseDuration(s.WaitObjective)
+		if err != nil || objective < waittime.MinObjective || objective > waittime.MaxObjective || objective%time.Second != 0 {
+			return q, fmt.Errorf("%w: queue %q has wait_objective %q; use whole seconds from 1s to 168h, such as 15m", bench.ErrInvalid, s.Name, s.WaitObjective)
+		}
+		q.WaitObjective = objective
+	}
 	if builtin := q.Class == Strict; builtin {
 		return q, s.likeBuiltin(q)
 	}

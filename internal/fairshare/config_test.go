@@ -5,12 +5,14 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/fairshare"
+	"github.com/benchloom/benchloom/internal/waittime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -107,4 +109,35 @@ func FuzzSetting(f *testing.F) {
 		require.Equal(t, q.Class == fairshare.Weighted, q.Level == 3)
 		require.True(t, q.Level >= 1 && q.Level <= 5)
 	})
+}
+
+func TestTheWaitObjectiveOfAQueue(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, waittime.DefaultObjective, fairshare.Default("night").Objective())
+	for _, queue := range []fairshare.QueueSetting{{Name: "night"}, {Name: fairshare.VIP}} {
+		queue.WaitObjective = "1h30m"
+		q, err := queue.Queue()
+		require.NoError(t, err)
+		require.Equal(t, 90*time.Minute, q.Objective())
+	}
+	for _, wrong := range []string{"soon", "0s", "-1m", "1500ms", "168h1s", "15"} {
+		_, err := fairshare.QueueSetting{Name: "night", WaitObjective: wrong}.Queue()
+		require.ErrorIs(t, err, bench.ErrInvalid)
+		require.ErrorContains(t, err, wrong)
+	}
+}
+
+// Accounts are at their limits when they may have no further job under way.
+func TestAccountsAtTheirLimits(t *testing.T) {
+	t.Parallel()
+	s := fairshare.NewSelection([]fairshare.Backlog{{Queue: "user:ada"}}, nil, func(fairshare.Class) int { return 5 })
+	s.Limit("ada", 1)
+	s.Limit("bob", 0)
+	s.Limit("eve", fairshare.Unlimited)
+	full, others := s.AtLimit()
+	require.Equal(t, [][]string{{"bob"}, {"ada", "eve"}}, [][]string{full, others})
+	chosen, _ := s.Sift([]fairshare.Candidate{{ID: 1, Job: fairshare.Job{Queue: "user:ada", Submitter: "ada"}, InTurn: true}})
+	require.Len(t, chosen, 1)
+	full, others = s.AtLimit()
+	require.Equal(t, [][]string{{"ada", "bob"}, {"eve"}}, [][]string{full, others})
 }

@@ -121,6 +121,19 @@ func (s *Selection) Unknown(found []Candidate) []string {
 // result of [AccountLimit.Free].
 func (s *Selection) Limit(account string, free int) { s.free[account] = free }
 
+// AtLimit lists the accounts whose limits were set: those of which no further job may be
+// under way, and the others.
+func (s *Selection) AtLimit() (full, others []string) {
+	for _, account := range slices.Sorted(maps.Keys(s.free)) {
+		if s.free[account] == 0 {
+			full = append(full, account)
+		} else {
+			others = append(others, account)
+		}
+	}
+	return full, others
+}
+
 // NeedShared reports whether [Selection.Shared] must be called before these jobs are
 // sifted, because one of their accounts has a limit.
 func (s *Selection) NeedShared(found []Candidate) bool {

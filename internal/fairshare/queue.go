@@ -1,6 +1,12 @@
 package fairshare
 
-import "github.com/benchloom/benchloom/internal/bench"
+import (
+	"cmp"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/waittime"
+)
 
 // Class decides how a queue competes with the others.
 type Class string
@@ -52,7 +58,13 @@ type Queue struct {
 	Class  Class
 	Weight float64 // relative to the other queues of its level
 	Level  int     // FirstLevel to LastLevel
+	// WaitObjective is the time within which its jobs should start; 0:
+	// [waittime.DefaultObjective].
+	WaitObjective time.Duration
 }
+
+// Objective returns the time within which the queue's jobs should start.
+func (q Queue) Objective() time.Duration { return cmp.Or(q.WaitObjective, waittime.DefaultObjective) }
 
 // Default returns the configuration of a queue that is not configured.
 func Default(name string) Queue {

@@ -35,7 +35,7 @@
 //	job_queue                  several by ID
 //	"accounts at their limit"  hand-out, once it meets a limited account. Afterwards it skips
 //	                           jobs that others have locked
-//	collector_config           several by name; registration, fence, end of a run, all of a
+//	collector_config           with its periods in collector_presence; several by name; registration, fence, end of a run, all of a
 //	                           pool when one is judged or reconsidered, or its canary ends
 //	canary                     recording its begin, after its request, and its end
 //	job_run                    under its job's lock; alone, appending output and learning
@@ -56,6 +56,7 @@
 //	code_profile               storing a profile, under the locks of its job and run
 //	profile_attempt            storing and removing samples; removing runs
 //	"partitions of samples"    making partitions
+//	account_limited            hand-out, release of held jobs, changes of limits; several by ID
 //	"jobs waiting of A"        limit of waiting jobs of account A; several by name
 //
 // Rows that a transaction locks alone are not listed: projects, tokens, invitations,

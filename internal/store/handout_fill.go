@@ -63,7 +63,11 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, opts HandOutOptio
 		if more = h.more; len(h.chosen) > 0 {
 			out, err = h.write(ctx)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		full, others := h.selection.AtLimit()
+		return errors.Join(beginLimited(ctx, tx, full), endLimited(ctx, tx, others))
 	})
 	if err != nil {
 		return nil, err

@@ -157,12 +157,16 @@ func (s *Store) releaseLimited(ctx context.Context, account string) error {
 					return err
 				}
 			}
-			ids, err := firstHeldByLimit(ctx, tx, account, min(releasedAtOnce, limit.Free(under, true)))
+			free := limit.Free(under, true)
+			ids, err := firstHeldByLimit(ctx, tx, account, min(releasedAtOnce, free))
 			again = limit.MaxRunning == nil && len(ids) > 0
-			if err != nil || len(ids) == 0 {
-				return err
+			if err == nil && len(ids) > 0 {
+				err = releaseHeld(ctx, tx, `j.id = any($1)`, ids)
 			}
-			return releaseHeld(ctx, tx, `j.id = any($1)`, ids)
+			if err == nil && free > 0 {
+				err = endLimited(ctx, tx, []string{account})
+			}
+			return err
 		})
 		if err != nil {
 			return err

@@ -18,9 +18,20 @@ func limitsOf(ctx context.Context, q querier, accounts []string) (fairshare.Limi
 		select `+limitColumns+` from account_limit where account = any($1) or account = '*' order by account, branch`, accounts)
 }
 
+// queueColumnsOf selects the columns of a [fairshare.Queue] from row c of the configuration.
+const queueColumnsOf = `c.name, c.class, c.weight, c.level, coalesce(c.wait_objective_seconds, 0) * 1000000000::bigint as wait_objective`
+
 // queuesOf reads the configured queues among those named.
 func queuesOf(ctx context.Context, q querier, names []string) (fairshare.Queues, error) {
-	found, err := all[fairshare.Queue](ctx, q, `select name, class, weight, level from queue_config where name = any($1)`, names)
+	return byQueue(all[fairshare.Queue](ctx, q, `select `+queueColumnsOf+` from queue_config c where c.name = any($1)`, names))
+}
+
+// allQueues reads all configured queues.
+func allQueues(ctx context.Context, q querier) (fairshare.Queues, error) {
+	return byQueue(all[fairshare.Queue](ctx, q, `select `+queueColumnsOf+` from queue_config c`))
+}
+
+func byQueue(found []fairshare.Queue, err error) (fairshare.Queues, error) {
 	queues := make(fairshare.Queues, len(found))
 	for _, c := range found {
 		queues[c.Name] = c
@@ -46,6 +57,43 @@ func rulesOf(ctx context.Context, q querier, jobs []fairshare.Job, accounts ...s
 func unique(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// beginLimited records that these accounts have as much under way as their limits allow. A
+// job that begins after another has ended continues the period: hand-outs follow within ten
+// seconds, at the sweep. It locks rows that a transaction locks last.
+func beginLimited(ctx context.Context, tx pgx.Tx, accounts []string) error {
+	if len(accounts) == 0 {
+		return nil
+	}
+	for _, sql := range []string{
+		`update account_limited set until = null where id in (
+			select l.id from account_limited l where l.account = any($1) and l.until > now() - interval '10 seconds'
+				and not exists (select from account_limited later where later.account = l.account and later.id > l.id)
+			order by l.id for update)`,
+		`with old as (
+			delete from account_limited where id in (
+				select id from account_limited where until < now() - interval '90 days' order by id for update skip locked))
+		insert into account_limited (account) select a from unnest($1::text[]) as a
+		where not exists (select from account_limited l where l.account = a and l.until is null) order by a
+		on conflict (account) where until is null do nothing`,
+	} {
+		if _, err := tx.Exec(ctx, sql, accounts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endLimited records that these accounts may have more under way.
+func endLimited(ctx context.Context, tx pgx.Tx, accounts []string) error {
+	if len(accounts) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `
+		update account_limited set until = now() where id in (
+			select id from account_limited where account = any($1) and until is null order by id for update)`, accounts)
+	return err
 }
 
 // underWay counts an account's jobs in progress.

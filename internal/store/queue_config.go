@@ -43,6 +43,7 @@ func (s *Store) Queues(ctx context.Context) ([]QueueState, error) {
 		Class                      *fairshare.Class
 		Weight                     *float64
 		Level                      *int
+		WaitObjective              time.Duration
 		By                         string
 		At                         *time.Time
 		Queued, HandedOut, Running int
@@ -55,7 +56,7 @@ func (s *Store) Queues(ctx context.Context) ([]QueueState, error) {
 		), named as (
 			select name from queue_config union select name from backlog union values ($1), ($2)
 		)
-		select n.name, c.class, c.weight, c.level, coalesce(c.updated_by, '') as by, c.updated_at as at,
+		select n.name, c.class, c.weight, c.level, coalesce(c.wait_objective_seconds, 0) * 1000000000::bigint as wait_objective, coalesce(c.updated_by, '') as by, c.updated_at as at,
 			coalesce(b.queued, 0) as queued, coalesce(b.handed_out, 0) as handed_out, coalesce(b.running, 0) as running
 		from named n left join queue_config c on c.name = n.name left join backlog b on b.name = n.name`, fairshare.VIP, fairshare.Idle)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *Store) Queues(ctx context.Context) ([]QueueState, error) {
 	for i, r := range rows {
 		q := QueueState{Queue: fairshare.Default(r.Name), By: r.By, At: r.At, Queued: r.Queued, HandedOut: r.HandedOut, Running: r.Running}
 		if r.Class != nil {
-			q.Class, q.Weight, q.Level = *r.Class, *r.Weight, *r.Level
+			q.Class, q.Weight, q.Level, q.WaitObjective = *r.Class, *r.Weight, *r.Level, r.WaitObjective
 		}
 		out[i] = q
 	}
@@ -81,7 +82,7 @@ func (s *Store) Queues(ctx context.Context) ([]QueueState, error) {
 // Queue reads the configuration of a queue. known reports whether jobs may name it: it is
 // configured or built in.
 func (s *Store) Queue(ctx context.Context, name string) (q fairshare.Queue, known bool, err error) {
-	q, err = one[fairshare.Queue](ctx, s.pool, `select name, class, weight, level from queue_config where name = $1`, name)
+	q, err = one[fairshare.Queue](ctx, s.pool, `select `+queueColumnsOf+` from queue_config c where c.name = $1`, name)
 	if errors.Is(err, ErrNotFound) {
 		q = fairshare.Default(name)
 		return q, q.Class == fairshare.Strict, nil
@@ -152,7 +153,9 @@ func (s *Store) ApplyQueues(ctx context.Context, c fairshare.Config, replace boo
 		if len(did) == 0 {
 			return OperationResult{Message: "queues and limits have these values already"}, nil
 		}
-		return OperationResult{Changed: true, Message: "changed: " + strings.Join(did, ", ")}, nil
+		// The next hand-outs see which accounts are at their new limits.
+		_, err := tx.Exec(ctx, `update account_limited set until = now() where until is null`)
+		return OperationResult{Changed: true, Message: "changed: " + strings.Join(did, ", ")}, err
 	})
 }
 
@@ -165,12 +168,14 @@ func limitName(l fairshare.AccountLimit) string {
 
 func putQueue(ctx context.Context, tx pgx.Tx, q fairshare.Queue, who string) (changed bool, err error) {
 	names, err := column[string](ctx, tx, `
-		insert into queue_config as c (name, class, weight, level, updated_by) values (@name, @class, @weight, @level, @who)
+		insert into queue_config as c (name, class, weight, level, wait_objective_seconds, updated_by)
+		values (@name, @class, @weight, @level, nullif(@objective::int, 0), @who)
 		on conflict (name) do update set class = excluded.class, weight = excluded.weight, level = excluded.level,
-			updated_by = excluded.updated_by, updated_at = now()
-		where (c.class, c.weight, c.level) is distinct from (excluded.class, excluded.weight, excluded.level)
+			wait_objective_seconds = excluded.wait_objective_seconds, updated_by = excluded.updated_by, updated_at = now()
+		where (c.class, c.weight, c.level, c.wait_objective_seconds)
+			is distinct from (excluded.class, excluded.weight, excluded.level, excluded.wait_objective_seconds)
 		returning name`,
-		pgx.NamedArgs{"name": q.Name, "class": q.Class, "weight": q.Weight, "level": q.Level, "who": who})
+		pgx.NamedArgs{"name": q.Name, "class": q.Class, "weight": q.Weight, "level": q.Level, "objective": int(q.WaitObjective / time.Second), "who": who})
 	return len(names) > 0, err
 }
 

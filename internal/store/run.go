@@ -35,6 +35,8 @@ type RunPlan struct {
 	Config json.RawMessage // the project's
 	// Profiling configures what is recorded, by the request for which the job was handed out; nil: it says nothing.
 	Profiling *bench.Profiling
+	// Wait of the job for the run; nil: the run had begun before.
+	Wait *RunWait
 	// Missing lists the job's test cases without an accepted result on this collector's
 	// size class and hardware. For a job that measures in turns these are the test cases
 	// that lack either side; both are measured again.
@@ -98,9 +100,11 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 			if err := mayBegin(collector, job); err != nil {
 				return err
 			}
-			if run, err = openRun(ctx, tx, job, collector, start); err != nil {
+			var wait RunWait
+			if run, wait, err = openRun(ctx, tx, job, collector, start); err != nil {
 				return err
 			}
+			plan.Wait = &wait
 		case err != nil:
 			return err
 		default:
@@ -173,17 +177,18 @@ func mayBegin(c bench.Collector, job bench.Job) error {
 	return nil
 }
 
-// openRun writes the run's row and makes it the only open run of the locked job.
-func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, start RunStart) (bench.Run, error) {
+// openRun writes the run's row, with how long the locked job has waited for it, and makes it
+// the job's only open run.
+func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, start RunStart) (bench.Run, RunWait, error) {
 	if err := closeRuns(ctx, tx, job.ID, bench.RunLost, "replaced by run "+string(start.Run)); err != nil {
-		return bench.Run{}, err
+		return bench.Run{}, RunWait{}, err
 	}
 	if len(start.Facts) > 0 {
 		c.Facts = json.RawMessage(document(start.Facts, "{}"))
 	}
 	run, err := bench.OpenRun(start.Run, start.Reason, job, c)
 	if err != nil {
-		return bench.Run{}, err
+		return bench.Run{}, RunWait{}, err
 	}
 	if _, err := tx.Exec(ctx, `
 		insert into job_run (id, job_id, number, reason, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, timeout_seconds, probe, dispatch)
@@ -194,21 +199,26 @@ func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, s
 			"collector": run.Collector, "epoch": run.Epoch, "version": run.Version, "hardware_id": run.HardwareID,
 			"co_located": run.CoLocated, "facts": run.Facts, "timeout_seconds": run.TimeoutSeconds, "probe": run.Probe,
 		}); err != nil {
-		return bench.Run{}, err
+		return bench.Run{}, RunWait{}, err
+	}
+	wait, err := recordWait(ctx, tx, job, run)
+	if err != nil {
+		return bench.Run{}, RunWait{}, err
 	}
 	if _, err := tx.Exec(ctx, `
 		update job_queue set status = 'in_progress', started_at = coalesce(started_at, now()),
 			handed_out_at = coalesce(handed_out_at, now())
 		where id = $1`, job.ID); err != nil {
-		return bench.Run{}, err
+		return bench.Run{}, RunWait{}, err
 	}
 	if err := settle(ctx, tx, job, c); err != nil {
-		return bench.Run{}, err
+		return bench.Run{}, RunWait{}, err
 	}
 	if _, err := tx.Exec(ctx, `update collector_config set current_run = $2, facts = $3 where name = $1`, c.Name, start.Run, c.Facts); err != nil {
-		return bench.Run{}, err
+		return bench.Run{}, RunWait{}, err
 	}
-	return one[bench.Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
+	run, err = one[bench.Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
+	return run, wait, err
 }
 
 // missing lists the job's test cases without an accepted result in the run's
