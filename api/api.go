@@ -209,6 +209,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		admission,
 		&queueHandlers{base: s, record: c.Store},
 		newShareHandlers(s, c.Store),
+		newWaitHandlers(s, c.Store),
 		&tokenHandlers{base: s, record: c.Store},
 		&operatorHandlers{base: s, record: c.Store, workflows: c.Starter},
 		&jobHandlers{base: s, record: c.Store, inspector: c.Inspector},

@@ -143,7 +143,7 @@ func (p shownPage) fields(action string) (values url.Values) {
 }
 
 // everyPage lists pages of all kinds that can be shown without anything having happened.
-var everyPage = []string{"/", "/sign-in", "/collectors", "/sizeclasses", "/help", "/queues", "/queues?by=user&sort=-wait", "/projects/go", "/projects/go/queue", compareGo, "/projects/adhoc", "/projects/adhoc/compare", "/audit"}
+var everyPage = []string{"/", "/sign-in", "/collectors", "/sizeclasses", "/help", "/queues", "/queues?by=user&sort=-wait", "/stats/wait", "/stats/wait?since=72h&block=2h&project=go&sort=-share", "/projects/go", "/projects/go/queue", compareGo, "/projects/adhoc", "/projects/adhoc/compare", "/audit"}
 
 func TestEveryPageIsWhole(t *testing.T) {
 	t.Parallel()

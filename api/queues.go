@@ -58,7 +58,7 @@ func (s *queueHandlers) listQueues(ctx context.Context, _ *none) (*body[apiclien
 	out := apiclient.FairQueues{Queues: make([]apiclient.FairQueue, len(states)), Accounts: make([]apiclient.Account, len(accounts))}
 	for i, q := range states {
 		out.Queues[i] = apiclient.FairQueue{
-			Name: q.Name, Class: q.Class, Weight: q.Weight, Level: q.Level, Queued: q.Queued, HandedOut: q.HandedOut, Running: q.Running,
+			Name: q.Name, Class: q.Class, Weight: q.Weight, Level: q.Level, WaitObjective: q.Objective().Seconds(), Queued: q.Queued, HandedOut: q.HandedOut, Running: q.Running,
 			Warning: fairshare.Warning(q.Queue, all), UpdatedBy: q.By, UpdatedAt: q.At,
 		}
 	}

@@ -110,7 +110,7 @@ func TestANewLevelReachesJobsWaitingForACollector(t *testing.T) {
 	list, err := b.nobody.Queues(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, apiclient.FairQueue{
-		Name: "project:go", Class: fairshare.Strict, Weight: 1, Level: 2, HandedOut: 1, Warning: "while it has work, nothing of idle starts",
+		Name: "project:go", Class: fairshare.Strict, Weight: 1, Level: 2, WaitObjective: 900, HandedOut: 1, Warning: "while it has work, nothing of idle starts",
 		UpdatedBy: "ada", UpdatedAt: list.Queues[1].UpdatedAt,
 	}, list.Queues[1])
 

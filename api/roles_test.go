@@ -185,6 +185,7 @@ var examples = map[string]func(*rolesWorld) example{
 	"list-queues":                 get("/queues"),
 	"list-requests":               get("/requests"),
 	"get-shares":                  get("/shares"),
+	"get-wait-stats":              get("/stats/wait"),
 	"get-retention":               get("/retention"),
 	"list-shapes":                 get("/sizeclasses"),
 	"get-shape":                   get("/sizeclasses/none"),

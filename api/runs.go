@@ -98,6 +98,7 @@ func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclie
 	if err != nil {
 		return nil, err
 	}
+	s.waited(plan.Wait)
 	config, err := bench.ReadProjectConfig(plan.Config)
 	if err != nil {
 		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", plan.Job.Project, err)

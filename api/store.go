@@ -26,6 +26,7 @@ type Store interface {
 	QueueRecord
 	QueueAccessRecord
 	ShareRecord
+	WaitRecord
 	OperationRecord
 	PackedRecord
 	JobRecord

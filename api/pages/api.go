@@ -26,4 +26,5 @@ type API interface {
 	requestAPI
 	graphAPI
 	queueAPI
+	waitAPI
 }

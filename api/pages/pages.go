@@ -93,7 +93,7 @@ type action struct {
 // pages lists all pages. Each file with pages adds its own.
 func (p *Pages) pages() []page {
 	return slices.Concat(
-		p.overviewPages(), p.projectPages(), p.comparePages(), p.historyPages(), p.requestPages(), p.graphPages(), p.queuePages(), p.collectorPages(), p.sizeClassPages(), p.jobPages(), p.flamePages(), p.helpPages(),
+		p.overviewPages(), p.projectPages(), p.comparePages(), p.historyPages(), p.requestPages(), p.graphPages(), p.queuePages(), p.waitPages(), p.collectorPages(), p.sizeClassPages(), p.jobPages(), p.flamePages(), p.helpPages(),
 	)
 }
 

@@ -84,6 +84,7 @@ func words(a assets) template.FuncMap {
 		"graphClass":  func(s graph.Status) string { return graphStyles[s].class },
 		"graphShape":  func(s graph.Status) string { return graphShapes[s] },
 		"unbroken":    unbroken,
+		"blocked":     cli.BlockedWords,
 	}
 }
 

@@ -30,6 +30,7 @@ them, or none if any is invalid. What the file does not name stays as it is; wit
     - {name: "user:ada", weight: 50}          # shares by weight: 0.1 to 1000, default 1
     - {name: single-build, weight: 30}        # a queue of its own: submit --queue single-build
     - {name: nightly, class: strict, level: 4} # 1, 2: before all weighted queues; 4, 5: after them
+    - {name: "project:go", wait_objective: 5m} # its jobs should start within it: 'benchloom stats wait'
   accounts:
     - {account: "*", max_running: 8, max_queued: 20000, first_level: 2}
     - {account: ada, first_level: 1}          # an account's own row replaces that of *

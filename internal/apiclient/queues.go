@@ -27,16 +27,17 @@ type QueueWeight struct {
 
 // FairQueue is a queue with its backlog.
 type FairQueue struct {
-	Name      string          `json:"name" example:"user:ada"`
-	Class     fairshare.Class `json:"class" enum:"weighted,strict"`
-	Weight    float64         `json:"weight" doc:"Share relative to the other queues of its level."`
-	Level     int             `json:"level" doc:"1 goes first; a job starts only while none of an earlier level waits for the same collectors."`
-	Queued    int             `json:"queued" doc:"Jobs that wait to be handed out."`
-	HandedOut int             `json:"handed_out" doc:"Jobs that wait for an idle collector."`
-	Running   int             `json:"running"`
-	Warning   string          `json:"warning,omitempty" doc:"Queues that a strict queue can starve."`
-	UpdatedBy string          `json:"updated_by,omitempty" doc:"Account that configured it last; absent: it has its defaults."`
-	UpdatedAt *time.Time      `json:"updated_at,omitempty"`
+	Name          string          `json:"name" example:"user:ada"`
+	Class         fairshare.Class `json:"class" enum:"weighted,strict"`
+	Weight        float64         `json:"weight" doc:"Share relative to the other queues of its level."`
+	Level         int             `json:"level" doc:"1 goes first; a job starts only while none of an earlier level waits for the same collectors."`
+	WaitObjective float64         `json:"wait_objective_seconds" doc:"Time within which its jobs should start once they can run. It changes no order."`
+	Queued        int             `json:"queued" doc:"Jobs that wait to be handed out."`
+	HandedOut     int             `json:"handed_out" doc:"Jobs that wait for an idle collector."`
+	Running       int             `json:"running"`
+	Warning       string          `json:"warning,omitempty" doc:"Queues that a strict queue can starve."`
+	UpdatedBy     string          `json:"updated_by,omitempty" doc:"Account that configured it last; absent: it has its defaults."`
+	UpdatedAt     *time.Time      `json:"updated_at,omitempty"`
 }
 
 // Account describes an account's limits and present use.

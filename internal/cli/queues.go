@@ -11,6 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/fairshare"
+	"github.com/benchloom/benchloom/internal/waittime"
 )
 
 // ReadQueueFile parses and checks queues and account limits in YAML or JSON. Unknown
@@ -32,6 +33,7 @@ func ReadQueueFile(path string, text []byte) (fairshare.File, error) {
 // Queues writes the queues and account limits.
 func Queues(w io.Writer, list apiclient.FairQueues, v View) error {
 	t := NewTable(Column{Heading: "queue"}, Column{Heading: "class"}, Column{Heading: "level", Right: true}, Column{Heading: "weight", Right: true},
+		Column{Heading: "start within", Right: true},
 		Column{Heading: "waiting", Right: true}, Column{Heading: "handed out", Right: true}, Column{Heading: "running", Right: true},
 		Column{Heading: "warning", Flex: true})
 	for _, q := range list.Queues {
@@ -39,7 +41,7 @@ func Queues(w io.Writer, list apiclient.FairQueues, v View) error {
 		if q.Class == fairshare.Strict {
 			weight = ""
 		}
-		t.Row(q.Name, string(q.Class), strconv.Itoa(q.Level), weight, strconv.Itoa(q.Queued), strconv.Itoa(q.HandedOut), strconv.Itoa(q.Running), q.Warning)
+		t.Row(q.Name, string(q.Class), strconv.Itoa(q.Level), weight, ownObjective(q), strconv.Itoa(q.Queued), strconv.Itoa(q.HandedOut), strconv.Itoa(q.Running), q.Warning)
 	}
 	if err := t.Write(w, v.Width); err != nil {
 		return err
@@ -56,6 +58,15 @@ func Queues(w io.Writer, list apiclient.FairQueues, v View) error {
 		return err
 	}
 	return t.Write(w, v.Width)
+}
+
+// ownObjective formats the time within which jobs of a queue should start; empty for the
+// default, which most have.
+func ownObjective(q apiclient.FairQueue) string {
+	if q.WaitObjective == waittime.DefaultObjective.Seconds() {
+		return ""
+	}
+	return Duration(seconds(q.WaitObjective))
 }
 
 // most formats a limit; nil is none.

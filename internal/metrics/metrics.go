@@ -32,7 +32,7 @@ type Metrics struct {
 }
 
 // seconds lists histogram bounds from a millisecond to an hour.
-var seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600}
+var seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 1800, 3600}
 
 // maxScrapes bounds the answers of /metrics that are under way at once; others get 503.
 const maxScrapes = 4

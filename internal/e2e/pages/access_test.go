@@ -72,7 +72,7 @@ type world struct {
 // emptyWorld has pages on which there is nothing yet.
 func emptyWorld(s service) world {
 	return world{s, map[string]string{
-		"overview": "/", "collectors": "/collectors", "collector": "/collectors/local-1", "sizeclasses": "/sizeclasses", "queues": "/queues", "audit": "/audit",
+		"overview": "/", "collectors": "/collectors", "collector": "/collectors/local-1", "sizeclasses": "/sizeclasses", "queues": "/queues", "waits": "/stats/wait", "audit": "/audit",
 		"help": "/help", "sign-in": "/sign-in", "not-found": "/nothing", "project": "/projects/adhoc", "compare": "/projects/adhoc/compare", "history": "/projects/adhoc/history",
 	}}
 }

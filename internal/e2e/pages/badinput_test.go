@@ -51,7 +51,7 @@ func TestTextsOfOthersDoNoHarm(t *testing.T) {
 	b.do(chromedp.EmulateViewport(320, 900))
 	b.signIn(s.token)
 	for _, path := range []string{
-		"/", "/requests/" + string(r.ID), "/requests/" + string(batch.ID) + "?show=all", "/jobs/" + string(d.Jobs[0].Key), "/runs/" + string(d.Runs[0].ID), "/projects/adhoc", "/queues", "/audit", "/sizeclasses",
+		"/", "/requests/" + string(r.ID), "/requests/" + string(batch.ID) + "?show=all", "/jobs/" + string(d.Jobs[0].Key), "/runs/" + string(d.Runs[0].ID), "/projects/adhoc", "/queues", "/stats/wait", "/audit", "/sizeclasses",
 		"/audit?subject=" + long[:1000], "/help?q=%22%3E%3Cimg%20onerror=alert(1)%3E", "/collectors?" + long[:1000] + "=1", "/requests/adhoc:" + long[:1000], "/requests/%E2%80%AEgnp.exe",
 	} {
 		b.visit(path)

@@ -101,7 +101,7 @@ func TestEveryPageSaysTheSameWithoutScripts(t *testing.T) {
 	}
 	paths = append(paths, resultPaths(sharedGateway(t))[:2]...)
 	for _, path := range append(paths,
-		"/", "/queues", "/queues?by=user&sort=-waiting", "/collectors", "/collectors?only=waiting&sort=version", "/collectors/local-1", "/collectors/local-1?only=success",
+		"/", "/queues", "/queues?by=user&sort=-waiting", "/stats/wait", "/stats/wait?block=2h&queue=user%3Aadmin&sort=-longest", "/collectors", "/collectors?only=waiting&sort=version", "/collectors/local-1", "/collectors/local-1?only=success",
 		"/sizeclasses", "/audit", "/audit?who=admin", "/help", "/help?q=escalation", "/sign-in", "/projects/adhoc", "/projects/adhoc?show=completed", "/projects/adhoc/queue", "/nothing", "/?colour=red",
 	) {
 		b.saysTheSame(path)

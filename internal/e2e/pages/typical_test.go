@@ -54,7 +54,7 @@ func typicalWorld(t *testing.T, s service) world {
 	learned := slices.MaxFunc(shapes.Shapes, func(a, b apiclient.Shape) int { return a.Runs - b.Runs })
 	const compared = "/projects/gateway/compare?a=1.1.0&b=1.2.0"
 	return world{s, map[string]string{
-		"overview": "/", "project": "/projects/gateway", "order": "/projects/gateway/queue", "queues": "/queues",
+		"overview": "/", "project": "/projects/gateway", "order": "/projects/gateway/queue", "queues": "/queues", "waits": "/stats/wait",
 		"compare": compared, "compare-rows": compared + "&metric=ns%2Fop&show=all&cols=spread#rows", "compare-row": compared + "&open=" + s.row(t, "gateway", "render") + "#row",
 		"compare-machine": "/projects/gateway/compare/machine?a=1.1.0&b=1.2.0&row=" + s.row(t, "gateway", "render"),
 		"profiles":        "/projects/gateway/profiles", "profile": "/profiles/" + string(after), "profile-diff": "/profiles/diff?a=" + string(before) + "&b=" + string(after),
