@@ -165,7 +165,7 @@ func (r comparedRow) side(a bool) float64 {
 	return r.Row.B.Value
 }
 
-// interval is that of the change as it is shown; nil: there is none.
+// interval returns the interval of the change as it is shown; nil: there is none.
 func (r comparedRow) interval() *stats.Interval {
 	if r.Turns != nil {
 		return r.Turns.Interval

@@ -112,7 +112,7 @@ func TestCallgrindsCostsBecomeStacks(t *testing.T) {
 	table := top(t, p, "")
 	require.Equal(t, "Ir", table.Type)
 	require.Equal(t, int64(578741), table.Sum, "no instruction is lost")
-	require.Equal(t, flame.Function{Name: "slow", File: "/work/c.c", Self: 578036, Total: 578036}, table.Functions[0])
+	require.Equal(t, flame.Function{Name: "slow", File: "/src/c.c", Self: 578036, Total: 578036}, table.Functions[0])
 	require.InDelta(t, 578741, function(t, table, "main").Total, 20, "rounded down stack by stack")
 	require.InDelta(t, 238045, function(t, table, "mid").Total, 20)
 	require.InDelta(t, 68088, function(t, table, "rec").Total, 20)
@@ -153,7 +153,7 @@ func TestCallsInACircleEnd(t *testing.T) {
 
 func TestCachegrindKnowsNoCalls(t *testing.T) {
 	t.Parallel()
-	p := parse(t, flame.Callgrind, "desc: I1 cache: 32768 B\ncmd: ./c\nevents: Ir I1mr\nfl=/work/c.c\nfn=slow\n2 900 1\n3 90 0\nfn=main\n5 10 2\nsummary: 1000 3\n")
+	p := parse(t, flame.Callgrind, "desc: I1 cache: 32768 B\ncmd: ./c\nevents: Ir I1mr\nfl=/src/c.c\nfn=slow\n2 900 1\n3 90 0\nfn=main\n5 10 2\nsummary: 1000 3\n")
 	table := top(t, p, "")
 	require.Equal(t, int64(1000), table.Sum)
 	require.Equal(t, "slow", table.Functions[0].Name)

@@ -31,7 +31,7 @@ type GraphEdge struct {
 	Condition graph.Condition
 }
 
-// JobGraph is what one graph of a request adds to those before.
+// JobGraph holds the additions of one graph of a request to those before.
 type JobGraph struct {
 	// Jobs are those for which it is written, Inputs those of earlier graphs that they need.
 	Jobs, Inputs []int64
