@@ -89,7 +89,7 @@ type drawing struct {
 // box is a box of a drawing.
 type box struct {
 	graphdraw.Box
-	// Title and Line are what stands in it; Words says all of it.
+	// Title and Line stand in it; Words says all, also what they leave out.
 	Title, Line, Words string
 	Status             graph.Status
 	Href               string

@@ -293,7 +293,7 @@ func (e *expander) work(n *nodeTemplate, s scope, d *decoder) (graph.Job, error)
 	if err != nil {
 		return graph.Job{}, err
 	}
-	j, _ := d.job(&body{b.kind, b.at, filled})
+	j := d.job(&body{b.kind, b.at, filled})
 	return j, d.err()
 }
 

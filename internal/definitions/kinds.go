@@ -41,20 +41,20 @@ func (o object) body() *body {
 	return found
 }
 
-// job reads a job; ok is false if it has problems or still has variables.
-func (d *decoder) job(b *body) (j graph.Job, ok bool) {
+// job reads a job; zero if it has problems or still has variables.
+func (d *decoder) job(b *body) graph.Job {
 	before := len(d.list)
 	d.waits = false
 	definition := d.definition(b)
 	if d.waits || d.full() || len(d.list) > before {
-		return graph.Job{}, false
+		return graph.Job{}
 	}
 	j, err := graph.NewJob(definition)
 	if err != nil {
 		d.add(b.at, "%v", err)
-		return graph.Job{}, false
+		return graph.Job{}
 	}
-	return j, true
+	return j
 }
 
 func (d *decoder) definition(b *body) graph.Definition {

@@ -366,7 +366,7 @@ func TestAGraphIsBounded(t *testing.T) {
 	require.Greater(t, len(made.Lay("", flame.DrawnBoxes).Boxes), 1000)
 	g := made.Lay("", 0)
 	require.LessOrEqual(t, len(g.Boxes), flame.MaxDepth+1)
-	require.EqualValues(t, made.Root.Total, g.Boxes[0].Total)
+	require.Equal(t, made.Root.Total, g.Boxes[0].Total)
 	last := g.Boxes[len(g.Boxes)-1]
 	require.Positive(t, last.Others)
 	require.InDelta(t, 1, last.X+last.Width, 1e-9)

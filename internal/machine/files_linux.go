@@ -34,12 +34,11 @@ func keep(file *os.File) *kept {
 // files may take long: those of sensors, and /proc where a process serves it (lxcfs).
 func (k *kept) readAt(to []byte, at int64) (int, error) {
 	for {
-		n, err := 0, error(nil)
+		read := unix.Pread
 		if k.kernel {
-			n, err = readKernel(k.fd, to, at)
-		} else {
-			n, err = unix.Pread(k.fd, to, at)
+			read = readKernel
 		}
+		n, err := read(k.fd, to, at)
 		if !errors.Is(err, unix.EINTR) {
 			return max(n, 0), err
 		}

@@ -49,7 +49,7 @@ func TestLongARowIsExplainedByFlameGraphs(t *testing.T) {
 	// With scripts, a frame zooms in without another page, and its address is that of the zoomed graph.
 	b.mark()
 	const match = `[...document.querySelectorAll('svg.flame a')].find(e => e.textContent.startsWith('gateway.match'))`
-	require.Equal(t, "", ask[string](b, match+`.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 })), ''`))
+	require.Empty(t, ask[string](b, match+`.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 })), ''`))
 	b.awaitText("#flames", "Zoomed in on gateway.match")
 	b.stays()
 	zoomed := b.where()
