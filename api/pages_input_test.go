@@ -197,7 +197,7 @@ func (b *bundle) nastyWorld(t *testing.T) (paths []string) {
 
 	fill := j.existing()
 	for _, p := range pagePaths(t) {
-		if p.method == http.MethodGet && !strings.HasPrefix(p.path, "/assets/") && p.path != "/live" && !strings.HasSuffix(p.path, ".svg") && !strings.HasSuffix(p.path, ".json") && !strings.Contains(p.path, "{shape}") {
+		if p.method == http.MethodGet && !strings.HasPrefix(p.path, "/assets/") && p.path != "/live" && !strings.HasPrefix(p.path, "/profiles/") && !strings.HasSuffix(p.path, ".svg") && !strings.HasSuffix(p.path, ".json") && !strings.Contains(p.path, "{shape}") {
 			paths = append(paths, fill.Replace(p.path))
 		}
 	}

@@ -15,7 +15,7 @@ func (p *Pages) helpPages() []page {
 type helpView struct {
 	Search string
 	Keys   []key
-	// ChartKeys are those of a drawing that has the focus.
+	// ChartKeys work in a drawing that has the focus.
 	ChartKeys []chartKey
 	States    []string
 	Words     []word

@@ -78,7 +78,7 @@ type ComparedValues struct {
 	Values []ComparedValue `json:"values" doc:"In the order in which they were measured."`
 	More   bool            `json:"more,omitempty" doc:"There are more values than are listed."`
 	Turns  TurnsPreview    `json:"turns" doc:"What measuring both in turns would take."`
-	// Profilers are those of the suite for the row's benchmark.
+	// Profilers lists the suite's profilers for the row's benchmark.
 	Profilers []string `json:"profilers" doc:"Profilers that the project's suite has for the benchmark; empty: it does not have the benchmark any more."`
 }
 

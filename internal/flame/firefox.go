@@ -72,7 +72,7 @@ func (t firefoxTables) orElse(shared firefoxTables) firefoxTables {
 	return t
 }
 
-// nanoseconds are those of the units of CPU time.
+// nanoseconds gives the length of each unit of CPU time.
 var nanoseconds = map[string]float64{"ns": 1, "µs": 1e3, "us": 1e3, "ms": 1e6}
 
 // parseFirefox reads a profile of samply. Each sample counts by its weight; where threads tell their CPU time, it is the type that

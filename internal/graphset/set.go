@@ -31,7 +31,7 @@ func (g Graph) ID() bench.GraphID { return bench.GraphID{Request: g.Request, Num
 
 // Node is a job in a graph of the set.
 type Node struct {
-	// Number is that of the graph, and Input reports that the job was written for an
+	// Number names the graph in its set, and Input reports that the job was written for an
 	// earlier one.
 	Number int
 	Input  bool
@@ -47,7 +47,7 @@ type Node struct {
 	TestCases int
 	SizeClass bench.SizeClass
 	Optional  bool
-	// Status is that of the job for this request: one that was ended early has cancelled
+	// Status describes the job for this request: one that was ended early has cancelled
 	// what had not ended by then, also what others wait for.
 	Status bench.JobStatus
 	// Held says why it is put aside: turn, pause or cap; empty: it is not.
