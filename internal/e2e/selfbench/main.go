@@ -243,7 +243,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if o.measures(partProfile) {
 		progress("the profiling agent: %s alone, %d pairs of a loop", o.profile.alone, o.profile.pairs)
-		o.profile.loops = loops / 2
+		o.profile.loops = loops
 		if err := measureProfile(ctx, o.profile, report); err != nil {
 			return err
 		}

@@ -54,8 +54,12 @@ type agents struct {
 	Group readings.Group
 }
 
-// runAgents reads lines from in: after "on" an agent with all default series runs beside a measured command, "off" ends it and is
-// answered by a line. It keeps off the CPUs of the command and sends what it records.
+// agentsReady is the line that tells that the program has started: what that costs is no cost of an agent, which a collector that runs
+// already begins.
+const agentsReady = "ready"
+
+// runAgents writes [agentsReady] and reads lines from in: after "on" an agent with all default series runs beside a measured command,
+// "off" ends it and is answered by a line. It keeps off the CPUs of the command and sends what it records.
 func runAgents(ctx context.Context, text string, in io.Reader, out io.Writer) error {
 	var a agents
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
@@ -74,6 +78,9 @@ func runAgents(ctx context.Context, text string, in io.Reader, out io.Writer) er
 	}
 	var agent *profiler.Agent
 	var meter *profiler.Meter
+	if _, err := fmt.Fprintln(out, agentsReady); err != nil {
+		return err
+	}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		if lines.Text() == "on" {
@@ -149,6 +156,9 @@ func startRecorder(ctx context.Context, self string, a agents) (*recorder, error
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.server.Close())
+	}
+	if !r.out.Scan() || r.out.Text() != agentsReady {
+		return nil, fmt.Errorf("the program with agents has not started: %w", errors.Join(r.out.Err(), r.close()))
 	}
 	return r, nil
 }
