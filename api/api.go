@@ -74,6 +74,9 @@ type Settings struct {
 	OpenRead bool
 	// OfflineAfter is the silence after which a collector counts as offline; 0: 30 s.
 	OfflineAfter time.Duration
+	// AnnounceAfter is the age at which a run is announced to its job's workflow, unless it
+	// has ended; 0: 1 s.
+	AnnounceAfter time.Duration
 	// HeartbeatEvery is the interval of collectors' heartbeats; 0: 5 s.
 	HeartbeatEvery time.Duration
 	// MaxBody, MaxSuite and MaxBlock bound the bodies of requests and configurations, of
@@ -111,7 +114,7 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Store == nil, c.Starter == nil, c.Dispatcher == nil, c.Inspector == nil, c.Now == nil, c.Log == nil, c.Random == nil:
 		return c, errors.New("building the API: Store, Starter, Dispatcher, Inspector, Now, Log and Random must be set")
-	case c.HeartbeatEvery < 0, c.OfflineAfter < 0, c.MaxBody < 0, c.MaxSuite < 0, c.MaxBlock < 0, c.MaxBuild < 0, c.MaxCompared < 0, c.StallBound < 0, c.Computing < 0:
+	case c.HeartbeatEvery < 0, c.OfflineAfter < 0, c.AnnounceAfter < 0, c.MaxBody < 0, c.MaxSuite < 0, c.MaxBlock < 0, c.MaxBuild < 0, c.MaxCompared < 0, c.StallBound < 0, c.Computing < 0:
 		return c, errors.New("building the API: durations and bounds must not be negative")
 	}
 	if err := c.Rates.Validate(); err != nil {
@@ -119,6 +122,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	orDefault(&c.OfflineAfter, 30*time.Second)
 	orDefault(&c.HeartbeatEvery, 5*time.Second)
+	orDefault(&c.AnnounceAfter, announceAfter)
 	orDefault(&c.MaxBody, 8<<20)
 	orDefault(&c.MaxSuite, suite.MaxBundle)
 	orDefault(&c.MaxBlock, 16<<20)
@@ -199,6 +203,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	s.registerInfo(c.Store)
 	admission := &admissionHandlers{base: s, record: c.Store}
 	enrolment := &enrolmentHandlers{base: s, record: c.Store}
+	announcer := newAnnouncer(s, c.Store, c.Starter)
 	for _, group := range []interface{ register() }{
 		projects,
 		&suiteHandlers{base: s, record: c.Store},
@@ -216,9 +221,9 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		&explainHandlers{base: s, record: c.Store, inspector: c.Inspector, admission: admission},
 		&resultHandlers{base: s, record: c.Store, profiles: c.Store, memory: semaphore.NewWeighted(maxComparing)},
 		&historyHandlers{base: s, record: c.Store, shifts: results.NewShifts()},
-		&collectorHandlers{base: s, record: c.Store, enrolment: enrolment},
+		&collectorHandlers{base: s, record: c.Store, enrolment: enrolment, announcer: announcer},
 		enrolment,
-		&runHandlers{base: s, record: c.Store, workflows: c.Starter},
+		&runHandlers{base: s, record: c.Store, workflows: c.Starter, announcer: announcer},
 		&profileHandlers{base: s, record: c.Store},
 		&codeProfileHandlers{base: s, record: c.Store, files: c.Blobs},
 		&buildHandlers{base: s, record: c.Store},

@@ -55,6 +55,7 @@ type collectorHandlers struct {
 	*base
 	record    CollectorRecord
 	enrolment *enrolmentHandlers
+	announcer *announcer
 }
 
 func (s *collectorHandlers) register() {
@@ -368,7 +369,10 @@ func (s *collectorHandlers) closed(ctx context.Context, collector string, id ben
 		return "", nil
 	case err != nil:
 		return "", err
-	case run.Collector != collector || run.Open():
+	case run.Collector != collector:
+		return "", nil
+	case run.Open():
+		s.announcer.goesOn(ctx, run)
 		return "", nil
 	}
 	return strings.TrimSuffix(fmt.Sprintf("it ended as %s: %s", run.Outcome, run.Message), ": "), nil

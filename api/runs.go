@@ -52,6 +52,7 @@ type runHandlers struct {
 	*base
 	record    RunRecord
 	workflows RunWorkflows
+	announcer *announcer
 }
 
 func (s *runHandlers) register() {
@@ -103,12 +104,7 @@ func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclie
 	if err != nil {
 		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", plan.Job.Project, err)
 	}
-	// The job's workflow shows the collector, which need not wait for that.
-	s.afterwards.Go(func() {
-		s.reach(ctx, "tell a job of its run", plan.Job.Ref().WorkflowID(), func(ctx context.Context) error {
-			return s.workflows.RunStarted(ctx, plan.Job.Ref(), protocol.RunStarted{Run: id, Number: plan.Run.Number, Collector: plan.Run.Collector})
-		})
-	})
+	s.announcer.begun(ctx, plan.Run, plan.Job.Ref())
 	run, err := runOf(plan.Run)
 	if err != nil {
 		return nil, err
@@ -252,6 +248,7 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 	if err := s.record.FinishRun(ctx, id, end); err != nil {
 		return nil, unknownRun(id, err)
 	}
+	s.announcer.ended(id)
 	c, setAside, err := s.record.JudgeCollector(ctx, id, s.OfflineAfter)
 	if err != nil && !errors.Is(err, store.ErrNotFound) { // it may have been removed
 		return nil, err

@@ -215,7 +215,7 @@ func setup(t testing.TB, change ...func(*api.Config)) *bundle {
 	config := api.Config{
 		Store: b.store, Starter: b.workflows, Dispatcher: b.dispatcher(), Inspector: b.inspector(),
 		Settings: api.Settings{
-			Now: time.Now, Random: rand.Reader,
+			Now: time.Now, Random: rand.Reader, AnnounceAfter: time.Millisecond,
 			Log:     slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
 		},

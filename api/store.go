@@ -36,6 +36,7 @@ type Store interface {
 	CollectorRecord
 	EnrolmentRecord
 	RunRecord
+	AnnouncementRecord
 	ProfileRecord
 	CodeProfileRecord
 	BuildRecord

@@ -62,9 +62,10 @@ type Orchestrator struct {
 const OfflineAfter = 30 * time.Second
 
 // Identify names the program in histories: operators can reset workflows to the points at
-// which a version began to work on them. It must be called before workers start; without
-// it, every process reads and hashes its own file first.
-func Identify(version string) { worker.SetBinaryChecksum("benchloom " + version) }
+// which a version began to work on them, and workflows go on as the revision of their code
+// that began them did. It must be called before workers start; without it, every process
+// reads and hashes its own file first.
+func Identify(version string) { worker.SetBinaryChecksum(workflows.Identity(version)) }
 
 // Run runs the orchestrator until the context ends.
 func (o Orchestrator) Run(ctx context.Context) error {

@@ -22,12 +22,18 @@ func call(ctx workflow.Context, options workflow.ActivityOptions, name string, i
 // queue. It tries once; when the record does not answer at once, the durable activity
 // waits for it.
 func quick(ctx workflow.Context, options workflow.ActivityOptions, name string, in, out any) error {
-	err := workflow.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, quickActivity(options.Summary)), name, in).Get(ctx, out)
-	var application *temporal.ApplicationError
-	if err == nil || ctx.Err() != nil || (errors.As(err, &application) && application.NonRetryable()) {
+	if done, err := atOnce(ctx, options, name, in, out); done {
 		return err
 	}
 	return call(ctx, options, name, in, out)
+}
+
+// atOnce makes the first attempt of quick. It is not done when the durable activity has to
+// wait for the record.
+func atOnce(ctx workflow.Context, options workflow.ActivityOptions, name string, in, out any) (done bool, err error) {
+	err = workflow.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, quickActivity(options.Summary)), name, in).Get(ctx, out)
+	var application *temporal.ApplicationError
+	return err == nil || ctx.Err() != nil || (errors.As(err, &application) && application.NonRetryable()), err
 }
 
 // wait blocks until one of the channels has a message, which it leaves there, or the

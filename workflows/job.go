@@ -36,6 +36,8 @@ type job struct {
 	started workflow.ReceiveChannel
 	moved   workflow.ReceiveChannel
 	log     log.Logger
+	// brief leaves out what the server shows already, and records the end at once.
+	brief bool
 }
 
 func newJob(ctx workflow.Context, in protocol.JobInput) (*job, error) {
@@ -46,6 +48,7 @@ func newJob(ctx workflow.Context, in protocol.JobInput) (*job, error) {
 		started: workflow.GetSignalChannel(ctx, protocol.SignalRunStarted),
 		moved:   workflow.GetSignalChannel(ctx, protocol.SignalMoved),
 		log:     log.With(workflow.GetLogger(ctx), "project", in.Project, "job", in.Key),
+		brief:   revision(ctx) >= briefJobs,
 	}
 	if in.Dispatches > 0 {
 		j.reason = bench.Retry
@@ -167,19 +170,36 @@ func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp st
 }
 
 func (j *job) recordEnd(ctx workflow.Context, end protocol.JobEndInput) error {
-	if err := j.enter(ctx, protocol.JobRecording, "its end is being recorded"); err != nil {
-		return err
-	}
 	end.Project, end.Key, end.TaskQueue = j.in.Project, j.in.Key, j.in.TaskQueue
-	var result protocol.JobEndResult
-	if err := call(ctx, recordActivity("end of the job, waking those who wait"), protocol.RecordJobEnd, end, &result); err != nil {
+	result, err := j.tellEnd(ctx, end)
+	if err != nil {
 		return err
 	}
 	drain(j.started)
 	drain(j.moved)
+	if result.Run != "" { // which may have been too short to be announced
+		j.status.Run, j.status.Collector = result.Run, result.Collector
+	}
 	j.status.LastError = result.Message
 	j.result = protocol.JobResult{Status: result.Status, Message: result.Message, Run: j.status.Run, Dispatches: j.status.Dispatches}
 	return j.enter(ctx, protocol.JobPhase(result.Status), "nothing: it ended with "+string(result.Status))
+}
+
+// tellEnd records the end at once. If the record does not answer, a durable activity waits
+// for it, and the phase says so.
+func (j *job) tellEnd(ctx workflow.Context, end protocol.JobEndInput) (result protocol.JobEndResult, err error) {
+	activity := recordActivity("end of the job, waking those who wait")
+	if j.brief {
+		if done, err := atOnce(ctx, activity, protocol.RecordJobEnd, end, &result); done {
+			return result, err
+		}
+		result = protocol.JobEndResult{}
+	}
+	if err := j.enter(ctx, protocol.JobRecording, "its end is being recorded"); err != nil {
+		return result, err
+	}
+	err = call(ctx, activity, protocol.RecordJobEnd, end, &result)
+	return result, err
 }
 
 // cancelled ends a job whose workflow was cancelled. Its benchmark is dead by
@@ -195,5 +215,8 @@ func (j *job) cancelled(ctx workflow.Context) error {
 func (j *job) enter(ctx workflow.Context, phase protocol.JobPhase, waits string) error {
 	j.status.Phase, j.status.Waits = phase, waits
 	workflow.SetCurrentDetails(ctx, jobDetails(j.in, j.status))
+	if shown, _ := workflow.GetTypedSearchAttributes(ctx).GetKeyword(protocol.AttrState); j.brief && shown == string(phase) {
+		return nil
+	}
 	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(string(phase)))
 }

@@ -26,7 +26,7 @@ const histories = "testdata/histories"
 // ways are histories besides those of the states: what happened on the way there.
 var ways = map[string][]string{
 	protocol.RequestWorkflow: {"completed_with_failure", "completed_try", "completed_with_shared_job", "completed_with_optional_jobs", "in_progress_with_many_jobs"},
-	protocol.JobWorkflow:     {"success_after_retry", "success_after_adoption"},
+	protocol.JobWorkflow:     {"success_after_retry", "success_after_adoption", "success_of_a_short_command"},
 }
 
 // Every history that was recorded from a released state of the code replays.

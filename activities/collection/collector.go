@@ -134,8 +134,13 @@ func (c *Collector) End(run bench.RunID, how string) {
 	}
 }
 
-// beatEvery is the interval of heartbeats to Temporal: a fifth of their timeout.
-const beatEvery = 3 * time.Second
+// beatEvery is the interval of heartbeats to Temporal: a fifth of their timeout. The first
+// comes after firstBeat: each costs Temporal as much as a step of the workflow, and runs
+// that end soon need none.
+const (
+	beatEvery = 3 * time.Second
+	firstBeat = time.Second
+)
 
 // Registry accepts activities; a Temporal worker implements it. It is called before
 // the worker starts.
@@ -279,22 +284,23 @@ func (c *Collector) lookStuck(ctx context.Context, log *slog.Logger) {
 // beat sends heartbeats, which report cancellation, and ends the run when the
 // worker stops.
 func (c *Collector) beat(ctx context.Context, stop context.CancelCauseFunc) {
-	tick := time.NewTicker(beatEvery)
-	defer tick.Stop()
+	due := time.NewTimer(firstBeat)
+	defer due.Stop()
 	for {
-		now := c.Current()
-		activity.RecordHeartbeat(ctx, protocol.RunCheckpoint{
-			Run: now.Run, Phase: now.Progress.Phase, TestCase: now.Progress.TestCase,
-			Iteration: now.Progress.Iteration, Iterations: now.Progress.Iterations, Done: now.Progress.Done, Total: now.Progress.Total,
-		})
 		select {
 		case <-ctx.Done():
 			return
 		case <-activity.GetWorkerStopChannel(ctx):
 			stop(errShutdown)
 			return
-		case <-tick.C:
+		case <-due.C:
+			due.Reset(beatEvery)
 		}
+		now := c.Current()
+		activity.RecordHeartbeat(ctx, protocol.RunCheckpoint{
+			Run: now.Run, Phase: now.Progress.Phase, TestCase: now.Progress.TestCase,
+			Iteration: now.Progress.Iteration, Iterations: now.Progress.Iterations, Done: now.Progress.Done, Total: now.Progress.Total,
+		})
 	}
 }
 

@@ -137,7 +137,7 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 			return protocol.JobEndResult{}, err
 		}
 	}
-	return protocol.JobEndResult{Status: end.Status, Message: end.Message}, nil
+	return protocol.JobEndResult{Status: end.Status, Message: end.Message, Run: end.Run, Collector: end.Collector}, nil
 }
 
 // learn updates the learned sizes with a job's runs. Jobs that wait for another class

@@ -167,6 +167,9 @@ type JobEnd struct {
 	Message string
 	// TaskQueue is the job's last task queue.
 	TaskQueue string
+	// Run is its last run and Collector the one that began it; empty: none began.
+	Run       RunID
+	Collector string
 	// Submitter is the account whose limits applied to it.
 	Submitter string
 	// Waiters lists the open requests that wait for the job.

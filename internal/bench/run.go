@@ -80,6 +80,8 @@ type Run struct {
 	LogSize    int64
 	StartedAt  time.Time
 	FinishedAt *time.Time // nil: the run is open
+	// Announced is set once the workflow of its job knows of it.
+	Announced bool
 }
 
 // Setting describes the collector of a run at the run's start, and the run's limits on

@@ -180,7 +180,7 @@ type JobStatus struct {
 type JobResult struct {
 	Status  bench.JobStatus
 	Message string
-	// Run is the last run that a collector began; empty: none was seen to begin.
+	// Run is the last run that a collector began; empty: none began.
 	Run bench.RunID
 	// Dispatches counts the job's dispatches to collectors.
 	Dispatches int
@@ -484,6 +484,10 @@ type JobEndInput struct {
 type JobEndResult struct {
 	Status  bench.JobStatus
 	Message string
+	// Run is the job's last run and Collector the one that began it; empty: none began, or
+	// an older orchestrator answers.
+	Run       bench.RunID `json:",omitempty"`
+	Collector string      `json:",omitempty"`
 }
 
 // Types of the application errors that activities return. Each names the

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -82,6 +83,11 @@ func (s *Store) CancelJob(ctx context.Context, key bench.JobKey, message string)
 	})
 }
 
+type lastRun struct {
+	Run       bench.RunID
+	Collector string
+}
+
 func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutcome,
 	decide func(pgx.Tx, bench.Job) (bench.JobStatus, string, error),
 ) (bench.JobEnd, error) {
@@ -97,6 +103,11 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutc
 			return err
 		}
 		end = bench.JobEnd{Status: job.Status, Message: job.Message, TaskQueue: job.TaskQueue, Submitter: job.Submitter}
+		last, err := one[lastRun](ctx, tx, `select id as run, collector from job_run where job_id = $1 order by number desc limit 1`, job.ID)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		end.Run, end.Collector = last.Run, last.Collector
 		if job.Status.Open() {
 			if end.Status, end.Message, err = decide(tx, job); err != nil {
 				return err

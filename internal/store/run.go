@@ -45,7 +45,7 @@ type RunPlan struct {
 
 const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, n.size_class, n.pool, n.collector, n.epoch, n.version,
 	n.hardware_id, n.co_located, n.facts, n.outcome, n.message, n.output_tail, n.progress, n.log_size, n.started_at, n.finished_at,
-	n.timeout_seconds, n.probe, n.measured_seconds, n.peak_memory, n.cpu_seconds`
+	n.timeout_seconds, n.probe, n.measured_seconds, n.peak_memory, n.cpu_seconds, n.announced_at is not null as announced`
 
 const fromRuns = ` from job_run n join job_queue j on j.id = n.job_id `
 
@@ -280,6 +280,12 @@ func (s *Store) SetProgress(ctx context.Context, collector string, run bench.Run
 		update job_run set progress = case when outcome = '' then $3::jsonb else progress end where id = $1 and collector = $2`,
 		run, collector, document(progress, "{}")))
 	return wrap("recording the progress of run "+string(run), err)
+}
+
+// RunAnnounced records that the workflow of the run's job knows of the run.
+func (s *Store) RunAnnounced(ctx context.Context, run bench.RunID) error {
+	_, err := s.pool.Exec(ctx, `update job_run set announced_at = now() where id = $1 and announced_at is null`, run)
+	return wrap("recording that run "+string(run)+" was announced", err)
 }
 
 // FinishRun closes a run. The first end counts, except that a collector may correct the

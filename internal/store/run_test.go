@@ -216,6 +216,41 @@ func TestOnlyAnOpenRunsProgressChanges(t *testing.T) {
 	require.ErrorIs(t, r.SetProgress(t.Context(), "one", runID(job, 2), nil), store.ErrNotFound)
 }
 
+func TestARunIsAnnouncedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	_, job := r.oneJob("v1", "gin")
+	run := r.start(job, 1, r.register("one")).Run.ID
+	require.False(t, r.run(run).Announced)
+	for range 2 {
+		require.NoError(t, r.RunAnnounced(t.Context(), run))
+		require.True(t, r.run(run).Announced)
+	}
+	require.NoError(t, r.RunAnnounced(t.Context(), runID(job, 2)), "it may have been removed meanwhile")
+}
+
+// The end of a job names its last run.
+func TestTheEndOfAJobNamesItsLastRun(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	_, job := r.oneJob("v1", "gin")
+	for n, collector := range []string{"one", "two"} {
+		run := r.start(job, n+1, r.register(collector)).Run.ID
+		require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunFailure}))
+	}
+	for range 2 {
+		end, err := r.FinishJob(t.Context(), job.Key, "too often")
+		require.NoError(t, err)
+		require.Equal(t, runID(job, 2), end.Run)
+		require.Equal(t, "two", end.Collector)
+	}
+	_, never := r.oneJob("v2", "gin")
+	end, err := r.CancelJob(t.Context(), never.Key, "not needed")
+	require.NoError(t, err)
+	require.Empty(t, end.Run)
+	require.Empty(t, end.Collector)
+}
+
 func TestOutputIsKeptOnceUpToItsLimit(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
