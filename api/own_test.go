@@ -46,6 +46,7 @@ func TestEveryOperationOfCollectorsRefusesAnothersToken(t *testing.T) {
 	run := bench.NewRunID(b.submit(t, "1.26.0").key, "workflow", "activity", 1)
 	_, err = own.StartRun(t.Context(), run, b.runStart(t, run, r))
 	require.NoError(t, err)
+	b.wait() // until it is announced
 	before, err := b.store.Run(t.Context(), run)
 	require.NoError(t, err)
 

@@ -107,7 +107,9 @@ func TestTheRecordDecidesHowAJobEnded(t *testing.T) {
 
 	// Given up, but everything was measured: a success.
 	b.measure(jobs[0], c, 1)
-	require.Equal(t, protocol.JobEndResult{Status: bench.JobSuccess}, b.recordEnd(jobs[0].Key, "lost its collector"))
+	end := b.recordEnd(jobs[0].Key, "lost its collector")
+	require.Equal(t, protocol.JobEndResult{Status: bench.JobSuccess, Run: end.Run, Collector: "c1"}, end)
+	require.Equal(t, jobs[0].Key, end.Run.Job())
 	// Not given up, but nothing was measured: a failure.
 	require.Equal(t, bench.JobFailure, b.recordEnd(jobs[1].Key, "").Status)
 

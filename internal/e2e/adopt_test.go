@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
@@ -16,7 +17,7 @@ import (
 )
 
 // activities lists the types of activities in the history of a workflow's newest run, in
-// the order in which they were scheduled.
+// the order in which they were scheduled; a local one stands where its end was recorded.
 func activities(t *testing.T, c client.Client, workflowID string) []string {
 	t.Helper()
 	var out []string
@@ -26,6 +27,11 @@ func activities(t *testing.T, c client.Client, workflowID string) []string {
 		require.NoError(t, err)
 		if a := e.GetActivityTaskScheduledEventAttributes(); a != nil {
 			out = append(out, a.GetActivityType().GetName())
+		}
+		if m := e.GetMarkerRecordedEventAttributes(); m.GetMarkerName() == "LocalActivity" {
+			var local struct{ ActivityType string }
+			require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(m.GetDetails()["data"], &local))
+			out = append(out, local.ActivityType)
 		}
 	}
 	return out

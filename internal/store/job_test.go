@@ -38,7 +38,7 @@ func TestTheStoredResultsDecideHowAJobEnds(t *testing.T) {
 		run := r.start(job, 1, c).Run.ID
 		r.block(run, measured("gin", 1), bench.TestCaseResult{TestCase: testCase("zip"), Skipped: "needs docker"})
 		for range 2 {
-			require.Equal(t, bench.JobEnd{Status: bench.JobSuccess, TaskQueue: small.TaskQueue(), Waiters: []bench.RequestRef{q.Ref()}}, r.finish(job, "it looked bad"))
+			require.Equal(t, bench.JobEnd{Status: bench.JobSuccess, TaskQueue: small.TaskQueue(), Run: run, Collector: "one", Waiters: []bench.RequestRef{q.Ref()}}, r.finish(job, "it looked bad"))
 		}
 		require.Equal(t, bench.RunLost, r.run(run).Outcome, "a run that was still open did not say how it ended")
 		require.NotNil(t, r.job(job.Key).CompletedAt)
@@ -123,11 +123,11 @@ func TestAnEndedJobReturnsItsWaitersAgain(t *testing.T) {
 	for range 2 {
 		end, err := r.CancelJob(t.Context(), job.Key, "cancelled by ada")
 		require.NoError(t, err)
-		require.Equal(t, bench.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Waiters: waiters}, end)
+		require.Equal(t, bench.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Run: run, Collector: "one", Waiters: waiters}, end)
 	}
 	require.Equal(t, bench.RunCancelled, r.run(run).Outcome)
 	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Cancelled, "", nil, ""))
-	require.Equal(t, bench.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Waiters: waiters[1:]}, r.finish(job, "later"))
+	require.Equal(t, bench.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Run: run, Collector: "one", Waiters: waiters[1:]}, r.finish(job, "later"))
 
 	_, err := r.FinishJob(t.Context(), "nothing", "")
 	require.ErrorIs(t, err, store.ErrNotFound)
