@@ -25,7 +25,7 @@ func (m *Machine) Profiling() *collection.Profiling {
 		Lock: func() profiler.HostLock { return newHostLock(hostLockPath) },
 		Job:  func() []profiler.Collector { return profiler.JobCollectors(machine.NewGroupReader(group)) },
 		Machine: func() []profiler.Collector {
-			reader := machine.NewReader(machine.Config{Root: "/", CPUs: m.cpus, Now: time.Now, KeepOpen: true})
+			reader := machine.NewReader(machine.Config{Root: "/", CPUs: m.cpus, Now: time.Now, Elsewhere: true, KeepOpen: true})
 			return profiler.MachineCollectors(reader, machine.NewThermometer("/"))
 		},
 		Devices: func() []profiler.Collector {

@@ -2,7 +2,6 @@ package apiclient
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -205,10 +204,8 @@ func (c *Client) CreateBatch(ctx context.Context, r NewRequest, jobs iter.Seq[Ne
 		return created, fmt.Errorf("encoding the request: %w", err)
 	}
 	var body bytes.Buffer
-	zipped, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
-	if err != nil {
-		return created, err
-	}
+	zipped := fastGzip(&body)
+	defer zippers.Put(zipped)
 	// Errors are ignored: writing to memory does not fail.
 	_, _ = zipped.Write(bytes.TrimSuffix(head, []byte("}")))
 	if len(head) > len("{}") {

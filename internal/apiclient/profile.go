@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"sync"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/profiler"
@@ -15,20 +17,30 @@ import (
 // SendProfile uploads what the profiling agent beside a run has recorded. Uploading it again changes nothing.
 func (c *Client) SendProfile(ctx context.Context, run bench.RunID, u profiler.Upload) error {
 	var body bytes.Buffer
-	// The CPU time of a collector is worth more than the last tenth of the bytes.
-	zipped, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
-	if err != nil {
-		return err
-	}
+	zipped := fastGzip(&body)
+	defer zippers.Put(zipped)
 	if err := json.NewEncoder(zipped).Encode(u); err != nil {
 		return fmt.Errorf("encoding the profile of run %s: %w", run, err)
 	}
 	if err := zipped.Close(); err != nil {
 		return fmt.Errorf("compressing the profile of run %s: %w", run, err)
 	}
-	_, _, err = c.do(ctx, call{
+	_, _, err := c.do(ctx, call{
 		method: http.MethodPost, path: v1("runs", string(run), "profile", "batches"),
 		body: body.Bytes(), contentType: "application/json", encoding: "gzip",
 	})
 	return err
+}
+
+// zippers keeps writers of [fastGzip]: making one costs more CPU time than compressing what an agent sends.
+var zippers sync.Pool
+
+// fastGzip returns a writer that compresses as fast as it can: the CPU time of a collector is worth more than the last tenth of the bytes.
+func fastGzip(to io.Writer) *gzip.Writer {
+	if known, ok := zippers.Get().(*gzip.Writer); ok {
+		known.Reset(to)
+		return known
+	}
+	zipped, _ := gzip.NewWriterLevel(to, gzip.BestSpeed) // fails only for a level that there is not
+	return zipped
 }

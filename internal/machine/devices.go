@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // AbsentError is the answer to a question for something that the machine does not have or does not show.
@@ -17,7 +17,10 @@ type AbsentError struct{ Reason string }
 func (e *AbsentError) Error() string { return e.Reason }
 
 func absent(format string, arguments ...any) error {
-	return &AbsentError{Reason: fmt.Sprintf(format, arguments...)}
+	if len(arguments) > 0 {
+		format = fmt.Sprintf(format, arguments...)
+	}
+	return &AbsentError{Reason: format}
 }
 
 // MemoryAvailable returns the bytes that programs can still get without swapping, as the kernel estimates them. It returns an
@@ -25,7 +28,7 @@ func absent(format string, arguments ...any) error {
 func (r *Reader) MemoryAvailable() (int64, error) {
 	var kibibytes int64
 	found := false
-	err := r.files.view(r.path("proc/meminfo"), func(text []byte) error {
+	err := r.files.view(r.memory, func(text []byte) error {
 		for line := range bytes.Lines(text) {
 			value, ok := bytes.CutPrefix(line, []byte("MemAvailable:"))
 			if !ok {
@@ -50,11 +53,17 @@ func (r *Reader) MemoryAvailable() (int64, error) {
 // Traffic counts the bytes of a network interface since it was made.
 type Traffic struct{ SentBytes, ReceivedBytes int64 }
 
-// Networks returns the network interfaces of the machine by name: those of hardware. A machine that shows none, as most containers,
+// Interface is a network interface.
+type Interface struct {
+	Name string
+	Traffic
+}
+
+// Networks returns the network interfaces of the machine in the order of the kernel: those of hardware. A machine that shows none, as most containers,
 // has all but the loopback. Virtual ones beside hardware are left out: what passes them passes the hardware as well, or stays inside.
-func (r *Reader) Networks() (map[string]Traffic, error) {
-	var all map[string]Traffic
-	err := r.files.view(r.path("proc/net/dev"), func(text []byte) (err error) {
+func (r *Reader) Networks() ([]Interface, error) {
+	var all []Interface
+	err := r.files.view(r.networks, func(text []byte) (err error) {
 		all, err = parseTraffic(text)
 		return err
 	})
@@ -64,24 +73,20 @@ func (r *Reader) Networks() (map[string]Traffic, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the network interfaces: %w", err)
 	}
-	hardware := false
-	for name := range all {
-		hardware = hardware || r.isHardware(name)
+	isHardware := func(i Interface) bool {
+		return r.hardware.have(i.Name, func() string { return r.path("sys/class/net/" + i.Name + "/device") })
 	}
-	maps.DeleteFunc(all, func(name string, _ Traffic) bool { return hardware && !r.isHardware(name) || !hardware && name == "lo" })
+	hardware := slices.ContainsFunc(all, isHardware)
+	all = slices.DeleteFunc(all, func(i Interface) bool { return hardware && !isHardware(i) || !hardware && i.Name == "lo" })
 	if len(all) == 0 {
 		return nil, absent("the machine has no network interface but the loopback")
 	}
 	return all, nil
 }
 
-func (r *Reader) isHardware(network string) bool {
-	return r.exists("sys/class/net/" + network + "/device")
-}
-
 // parseTraffic reads /proc/net/dev: after two lines of heads "eth0: 1 2 3 …", where names may have colons, too.
-func parseTraffic(text []byte) (map[string]Traffic, error) {
-	all := map[string]Traffic{}
+func parseTraffic(text []byte) ([]Interface, error) {
+	var all []Interface
 	for line := range bytes.Lines(text) {
 		colon := bytes.LastIndexByte(line, ':')
 		if colon < 0 {
@@ -107,7 +112,7 @@ func parseTraffic(text []byte) (map[string]Traffic, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		all[name] = t
+		all = append(all, Interface{Name: name, Traffic: t})
 	}
 	return all, nil
 }
@@ -130,8 +135,10 @@ func (r *Reader) Disks() (DiskUse, error) {
 	var sum DiskUse
 	var found bool
 	// Partitions are directories in those of their disks. A slash in a name is an exclamation mark there.
-	whole := func(name string) bool { return r.exists("sys/block/" + strings.ReplaceAll(name, "/", "!")) }
-	err := r.files.view(r.path("proc/diskstats"), func(text []byte) (err error) {
+	whole := func(name string) bool {
+		return r.whole.have(name, func() string { return r.path("sys/block/" + strings.ReplaceAll(name, "/", "!")) })
+	}
+	err := r.files.view(r.disks, func(text []byte) (err error) {
 		sum, found, err = parseDisks(text, whole)
 		return err
 	})
@@ -180,19 +187,31 @@ func parseDisks(text []byte, whole func(name string) bool) (sum DiskUse, found b
 	return sum, found, nil
 }
 
-// exists reports whether there is a file. The answer for a device never changes while it has its name.
-func (r *Reader) exists(name string) bool {
-	if is, ok := r.known.Load(name); ok {
-		return is.(bool)
+// devices remembers by name which devices have a file that others of their kind lack. The answer for a device never changes while it has its name.
+type devices struct {
+	mu      sync.Mutex
+	answers map[string]bool
+}
+
+// have reports whether a device has the file.
+func (d *devices) have(name string, path func() string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	has, known := d.answers[name]
+	if !known {
+		_, err := os.Stat(path())
+		has = err == nil
+		if d.answers == nil {
+			d.answers = map[string]bool{}
+		}
+		d.answers[name] = has
 	}
-	_, err := os.Stat(r.path(name))
-	r.known.Store(name, err == nil)
-	return err == nil
+	return has
 }
 
 // Thermometer reads the temperature of the machine's CPUs. Any number of goroutines may use it.
 type Thermometer struct {
-	sensors []string
+	sensors []*file
 	files   fileReader
 }
 
@@ -201,9 +220,13 @@ func NewThermometer(root string) *Thermometer {
 	// Drivers of CPUs, see Documentation/hwmon of Linux; boards and disks have others.
 	hwmon := []string{"coretemp", "k10temp", "k8temp", "zenpower", "cpu_thermal"}
 	zones := []string{"x86_pkg_temp", "cpu_thermal", "cpu-thermal", "soc_thermal", "soc-thermal"}
-	t := &Thermometer{sensors: sensors(root, "sys/class/hwmon/hwmon*", "name", hwmon, "temp*_input"), files: fileReader{keep: true}}
-	if len(t.sensors) == 0 {
-		t.sensors = sensors(root, "sys/class/thermal/thermal_zone*", "type", zones, "temp")
+	found := sensors(root, "sys/class/hwmon/hwmon*", "name", hwmon, "temp*_input")
+	if len(found) == 0 {
+		found = sensors(root, "sys/class/thermal/thermal_zone*", "type", zones, "temp")
+	}
+	t := &Thermometer{files: fileReader{keep: true}}
+	for _, path := range found {
+		t.sensors = append(t.sensors, t.files.at(path))
 	}
 	return t
 }
@@ -226,9 +249,9 @@ func sensors(root, directories, kind string, wanted []string, files string) []st
 // Celsius returns the temperature of the hottest sensor of a CPU, in degrees, and an [*AbsentError] if none can be read.
 func (t *Thermometer) Celsius() (float64, error) {
 	hottest, found := int64(0), false
-	for _, path := range t.sensors {
+	for _, sensor := range t.sensors {
 		// Those of a CPU that is switched off cannot be read.
-		if milli, err := t.files.number(path); err == nil && (!found || milli > hottest) {
+		if milli, err := t.files.number(sensor); err == nil && (!found || milli > hottest) {
 			hottest, found = milli, true
 		}
 	}

@@ -59,12 +59,12 @@ func TestNetworksAreThoseOfHardwareIfThereAreAny(t *testing.T) {
 	f.write("proc/net/dev", netHead+"  lo: 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0\n eth0: 20 0 0 0 0 0 0 0 10 0 0 0 0 0 0 0\n veth1: 4 0 0 0 0 0 0 0 3 0 0 0 0 0 0 0\n")
 	networks, err := f.reader().Networks()
 	require.NoError(t, err)
-	require.Equal(t, map[string]machine.Traffic{"eth0": {SentBytes: 10, ReceivedBytes: 20}, "veth1": {SentBytes: 3, ReceivedBytes: 4}}, networks, "a container shows no hardware")
+	require.Equal(t, []machine.Interface{{Name: "eth0", Traffic: machine.Traffic{SentBytes: 10, ReceivedBytes: 20}}, {Name: "veth1", Traffic: machine.Traffic{SentBytes: 3, ReceivedBytes: 4}}}, networks, "a container shows no hardware")
 
 	f.write("sys/class/net/eth0/device/vendor", "")
 	networks, err = f.reader().Networks()
 	require.NoError(t, err)
-	require.Equal(t, map[string]machine.Traffic{"eth0": {SentBytes: 10, ReceivedBytes: 20}}, networks)
+	require.Equal(t, []machine.Interface{{Name: "eth0", Traffic: machine.Traffic{SentBytes: 10, ReceivedBytes: 20}}}, networks)
 
 	f.remove("proc/net")
 	_, err = f.reader().Networks()

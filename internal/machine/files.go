@@ -17,19 +17,49 @@ type fileReader struct {
 	keep bool
 
 	mu sync.Mutex
-	// open has the open files, and nil for those that there were not.
-	open   map[string]*kept
+	// files has those that were asked for by path.
+	files  map[string]*file
 	buffer []byte
+}
+
+// file is one that is read again and again.
+type file struct {
+	path string
+	open *kept
+	// absent says that there was none when it was to be opened; nil: there was one, or nobody has tried.
+	absent error
+}
+
+func (f *file) close() {
+	if f.open != nil {
+		f.open.Close()
+	}
+	f.open, f.absent = nil, nil
+}
+
+// at returns the file of a path. Who reads it often keeps it: looking it up costs as much as parsing it.
+func (f *fileReader) at(path string) *file {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.files[path]
+	if known == nil {
+		if f.files == nil {
+			f.files = map[string]*file{}
+		}
+		known = &file{path: path}
+		f.files[path] = known
+	}
+	return known
 }
 
 // whole is the size below which a reading has all of a file: the kernel fills a page before it returns a part (seq_file).
 const whole = 2048
 
 // view shows the content of a file to a function, which must not keep it.
-func (f *fileReader) view(path string, see func(text []byte) error) error {
+func (f *fileReader) view(of *file, see func(text []byte) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	text, err := f.read(path, nil)
+	text, err := f.read(of, nil)
 	if err != nil {
 		return err
 	}
@@ -37,26 +67,23 @@ func (f *fileReader) view(path string, see func(text []byte) error) error {
 }
 
 // read returns the content of a file until the next reading, or as much of it as is enough; the caller holds the lock.
-func (f *fileReader) read(path string, enough func(text []byte) bool) ([]byte, error) {
+func (f *fileReader) read(of *file, enough func(text []byte) bool) ([]byte, error) {
 	if !f.keep {
-		return os.ReadFile(path)
+		return os.ReadFile(of.path)
 	}
-	file, known := f.open[path]
-	if !known {
-		opened, err := os.Open(path)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if of.open == nil && of.absent == nil {
+		opened, err := os.Open(of.path)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			of.absent = err
+		case err != nil:
 			return nil, err
+		default:
+			of.open = keep(opened)
 		}
-		if err == nil {
-			file = keep(opened)
-		}
-		if f.open == nil {
-			f.open = map[string]*kept{}
-		}
-		f.open[path] = file
 	}
-	if file == nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrNotExist}
+	if of.absent != nil {
+		return nil, of.absent
 	}
 	if f.buffer == nil {
 		f.buffer = make([]byte, 16<<10)
@@ -65,11 +92,10 @@ func (f *fileReader) read(path string, enough func(text []byte) bool) ([]byte, e
 		if n == len(f.buffer) {
 			f.buffer = append(f.buffer, make([]byte, len(f.buffer))...)
 		}
-		m, err := file.readAt(f.buffer[n:], int64(n))
+		m, err := of.open.readAt(f.buffer[n:], int64(n))
 		if err != nil { // a control group, or a device, that has gone
-			file.Close()
-			delete(f.open, path)
-			return nil, fmt.Errorf("reading %s: %w", path, err)
+			of.close()
+			return nil, fmt.Errorf("reading %s: %w", of.path, err)
 		}
 		if n += m; m == 0 || n < whole || enough != nil && enough(f.buffer[:n]) {
 			return f.buffer[:n], nil
@@ -81,12 +107,9 @@ func (f *fileReader) read(path string, enough func(text []byte) bool) ([]byte, e
 func (f *fileReader) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, file := range f.open {
-		if file != nil {
-			file.Close()
-		}
+	for _, known := range f.files {
+		known.close()
 	}
-	clear(f.open)
 	return nil
 }
 
@@ -99,11 +122,11 @@ type named struct {
 
 // find looks for numbers in a file with a name and a number on each line, such as /proc/vmstat. It reads no more than has them: for each
 // reading of that file, the kernel adds up the counters of all CPUs.
-func (f *fileReader) find(path string, wanted []named) error {
+func (f *fileReader) find(in *file, wanted []named) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var wrong error
-	text, err := f.read(path, func(text []byte) bool {
+	text, err := f.read(in, func(text []byte) bool {
 		wrong = parseNamed(text[:bytes.LastIndexByte(text, '\n')+1], wanted)
 		return wrong != nil || !slices.ContainsFunc(wanted, func(n named) bool { return !n.found })
 	})
@@ -111,7 +134,7 @@ func (f *fileReader) find(path string, wanted []named) error {
 		wrong = parseNamed(text, wanted)
 	}
 	if wrong != nil {
-		return fmt.Errorf("%s: %w", path, wrong)
+		return fmt.Errorf("%s: %w", in.path, wrong)
 	}
 	return err
 }
@@ -146,8 +169,8 @@ func parseNamed(text []byte, wanted []named) error {
 }
 
 // number reads a file that holds one.
-func (f *fileReader) number(path string) (n int64, err error) {
-	err = f.view(path, func(text []byte) error { return parseInto(&n, bytes.TrimSpace(text)) })
+func (f *fileReader) number(in *file) (n int64, err error) {
+	err = f.view(in, func(text []byte) error { return parseInto(&n, bytes.TrimSpace(text)) })
 	return n, err
 }
 

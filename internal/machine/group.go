@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -50,14 +51,43 @@ type GroupReading struct {
 type GroupReader struct {
 	Group
 	files fileReader
-	// counted tells whether the blkio controller counts anything.
-	counted func() bool
+	// usage, memory, faults and inputOutput are files of the hierarchies that have them; nil: none has.
+	usage, memory, faults, inputOutput *file
+	pressures                          []pressure
+	// counters are those of the blkio controller.
+	counters []counter
+	// counted tells whether the blkio controller counts anything, uncounted is set once it was found not to.
+	counted   func() bool
+	uncounted atomic.Bool
 }
 
 // NewGroupReader returns a reader. A group without any directory has nothing but reasons.
 func NewGroupReader(g Group) *GroupReader {
-	return &GroupReader{Group: g, files: fileReader{keep: true}, counted: sync.OnceValue(func() bool { return legacyCounts(g.BlockIO) })}
+	r := &GroupReader{Group: g, files: fileReader{keep: true}, counted: sync.OnceValue(func() bool { return legacyCounts(g.BlockIO) })}
+	in := func(dir, name string) *file {
+		if dir == "" {
+			return nil
+		}
+		return r.files.at(dir + "/" + name)
+	}
+	r.usage = cmp.Or(in(g.Unified, "cpu.stat"), in(g.CPUAcct, "cpuacct.usage"))
+	r.memory = cmp.Or(in(g.Memory, "memory.usage_in_bytes"), in(g.Unified, "memory.current"))
+	r.faults = in(cmp.Or(g.Memory, g.Unified), "memory.stat")
+	r.inputOutput = in(g.Unified, "io.stat")
+	for _, p := range []pressure{
+		{quantity: CPUPressure, resource: "cpu.pressure"}, {quantity: MemoryPressure, resource: "memory.pressure"}, {quantity: IOPressure, resource: "io.pressure"},
+	} {
+		p.file = in(g.Unified, p.resource)
+		r.pressures = append(r.pressures, p)
+	}
+	for _, c := range legacyCounters {
+		r.counters = append(r.counters, counter{bytes: in(g.BlockIO, c.bytes), operations: in(g.BlockIO, c.operations)})
+	}
+	return r
 }
+
+// counter has the files of a counter of the blkio controller; nil: the group is not in its hierarchy.
+type counter struct{ bytes, operations *file }
 
 // Close closes the files of the group.
 func (g *GroupReader) Close() error { return g.files.Close() }
@@ -71,11 +101,8 @@ func (g *GroupReader) Read() (GroupReading, error) {
 		}
 		return r, nil
 	}
-	for _, part := range []struct {
-		quantity Quantity
-		read     func(*GroupReading) error
-	}{{CPUTime, g.readCPU}, {MemoryUse, g.readMemory}, {PageFaults, g.readFaults}, {DiskIO, g.readDisk}} {
-		if err := part.read(&r); err != nil {
+	for _, part := range groupParts {
+		if err := part.read(g, &r); err != nil {
 			r.Absent[part.quantity] = err.Error()
 		}
 	}
@@ -84,18 +111,24 @@ func (g *GroupReader) Read() (GroupReading, error) {
 			return GroupReading{}, err
 		}
 	}
-	for _, part := range []struct {
-		quantity Quantity
-		file     string
-	}{{CPUPressure, "cpu.pressure"}, {MemoryPressure, "memory.pressure"}, {IOPressure, "io.pressure"}} {
-		stalled, err := g.stalled(part.file)
+	for _, p := range g.pressures {
+		stalled, err := g.stalled(p)
 		if err != nil {
-			r.Absent[part.quantity] = err.Error()
+			r.Absent[p.quantity] = err.Error()
 			continue
 		}
-		r.Stalled[part.quantity] = stalled
+		r.Stalled[p.quantity] = stalled
 	}
 	return r, nil
+}
+
+// groupParts are the parts of a reading besides pressure.
+var groupParts = []struct {
+	quantity Quantity
+	read     func(*GroupReader, *GroupReading) error
+}{
+	{CPUTime, (*GroupReader).readCPU}, {MemoryUse, (*GroupReader).readMemory},
+	{PageFaults, (*GroupReader).readFaults}, {DiskIO, (*GroupReader).readDisk},
 }
 
 // gone returns an error if the group does not exist.
@@ -113,12 +146,12 @@ func (g *GroupReader) readCPU(r *GroupReading) error {
 	switch {
 	case g.Unified != "":
 		used := []named{{name: "usage_usec"}}
-		if err := g.files.find(g.Unified+"/cpu.stat", used); err != nil || !used[0].found {
+		if err := g.files.find(g.usage, used); err != nil || !used[0].found {
 			return lacking("CPU time", "cpu.stat", err)
 		}
 		nanoseconds = used[0].value * int64(time.Microsecond)
 	case g.CPUAcct != "":
-		n, err := g.files.number(g.CPUAcct + "/cpuacct.usage")
+		n, err := g.files.number(g.usage)
 		if err != nil {
 			return lacking("CPU time", "cpuacct.usage", err)
 		}
@@ -131,32 +164,28 @@ func (g *GroupReader) readCPU(r *GroupReading) error {
 }
 
 func (g *GroupReader) readMemory(r *GroupReading) error {
-	path := g.Memory + "/memory.usage_in_bytes"
-	if g.Memory == "" {
-		if g.Unified == "" {
-			return absent("the job's control group is in no hierarchy that counts memory")
-		}
-		path = g.Unified + "/memory.current"
+	if g.memory == nil {
+		return absent("the job's control group is in no hierarchy that counts memory")
 	}
-	bytes, err := g.files.number(path)
+	bytes, err := g.files.number(g.memory)
 	if err != nil {
-		return lacking("memory", filepath.Base(path), err)
+		return lacking("memory", filepath.Base(g.memory.path), err)
 	}
 	r.MemoryBytes = &bytes
 	return nil
 }
 
 func (g *GroupReader) readFaults(r *GroupReading) error {
-	dir, faults, major := g.Unified, "pgfault", "pgmajfault"
+	faults, major := "pgfault", "pgmajfault"
 	if g.Memory != "" {
 		// Without the prefix, groups below this one are left out.
-		dir, faults, major = g.Memory, "total_pgfault", "total_pgmajfault"
+		faults, major = "total_pgfault", "total_pgmajfault"
 	}
-	if dir == "" {
+	if g.faults == nil {
 		return absent("the job's control group is in no hierarchy that counts page faults")
 	}
 	counts := []named{{name: faults}, {name: major}}
-	if err := g.files.find(dir+"/memory.stat", counts); err != nil || !counts[0].found || !counts[1].found {
+	if err := g.files.find(g.faults, counts); err != nil || !counts[0].found || !counts[1].found {
 		return lacking("page faults", "memory.stat", err)
 	}
 	r.Faults, r.MajorFaults = &counts[0].value, &counts[1].value
@@ -170,7 +199,7 @@ func (g *GroupReader) readDisk(r *GroupReading) error {
 	case g.BlockIO != "":
 		use, err = g.legacyDisk()
 	case g.Unified != "":
-		err = g.files.view(g.Unified+"/io.stat", func(text []byte) error {
+		err = g.files.view(g.inputOutput, func(text []byte) error {
 			use = parseIOStat(text)
 			return nil
 		})
@@ -219,13 +248,16 @@ var legacyCounters = []struct{ bytes, operations string }{
 }
 
 // legacyDisk reads what the blkio controller counts. Without any device, a group has done nothing, unless the controller's root has
-// none, either: then nobody counts.
+// none, either: then nobody counts, and the files are read no more.
 func (g *GroupReader) legacyDisk() (DiskUse, error) {
+	if g.uncounted.Load() {
+		return DiskUse{}, errUncounted
+	}
 	var missing error
 	exists := false
-	for _, c := range legacyCounters {
+	for _, c := range g.counters {
 		var use DiskUse
-		devices, err := g.legacySum(g.BlockIO+"/"+c.bytes, &use.ReadBytes, &use.WrittenBytes)
+		devices, err := g.legacySum(c.bytes, &use.ReadBytes, &use.WrittenBytes)
 		if err != nil {
 			missing = cmp.Or(missing, err)
 			continue
@@ -233,8 +265,8 @@ func (g *GroupReader) legacyDisk() (DiskUse, error) {
 		if exists = true; devices == 0 {
 			continue
 		}
-		if _, err := g.legacySum(g.BlockIO+"/"+c.operations, &use.Operations, &use.Operations); err != nil {
-			return DiskUse{}, lacking("disk I/O", c.operations, err)
+		if _, err := g.legacySum(c.operations, &use.Operations, &use.Operations); err != nil {
+			return DiskUse{}, lacking("disk I/O", filepath.Base(c.operations.path), err)
 		}
 		return use, nil
 	}
@@ -242,14 +274,17 @@ func (g *GroupReader) legacyDisk() (DiskUse, error) {
 		return DiskUse{}, lacking("disk I/O", legacyCounters[0].bytes, missing)
 	}
 	if !g.counted() {
-		return DiskUse{}, absent("the blkio controller of this kernel counts no disk I/O: no disk has a limit or the scheduler BFQ")
+		g.uncounted.Store(true)
+		return DiskUse{}, errUncounted
 	}
 	return DiskUse{}, nil
 }
 
+var errUncounted = absent("the blkio controller of this kernel counts no disk I/O: no disk has a limit or the scheduler BFQ")
+
 // legacySum adds up a file of the blkio controller, of lines "8:0 Read 4096" for each device, and returns how many lines that are.
-func (g *GroupReader) legacySum(path string, reads, writes *int64) (lines int, err error) {
-	err = g.files.view(path, func(text []byte) error {
+func (g *GroupReader) legacySum(in *file, reads, writes *int64) (lines int, err error) {
+	err = g.files.view(in, func(text []byte) error {
 		lines = parseBlockIO(text, reads, writes)
 		return nil
 	})
@@ -309,17 +344,17 @@ func hasBlockIO(dir string) bool {
 	})
 }
 
-func (g *GroupReader) stalled(file string) (stalled time.Duration, err error) {
-	if g.Unified == "" {
+func (g *GroupReader) stalled(of pressure) (stalled time.Duration, err error) {
+	if of.file == nil {
 		return 0, absent("control groups of version 1 do not count pressure")
 	}
 	ok := false
-	err = g.files.view(g.Unified+"/"+file, func(text []byte) error {
+	err = g.files.view(of.file, func(text []byte) error {
 		stalled, ok = parseStalled(text)
 		return nil
 	})
 	if err != nil || !ok {
-		return 0, lacking("pressure", file, err)
+		return 0, lacking("pressure", of.resource, err)
 	}
 	return stalled, nil
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -54,8 +53,20 @@ type Reader struct {
 	// missing is set if there is no proc file system.
 	missing bool
 	begin   time.Time
-	// known remembers which devices are ones of hardware.
-	known sync.Map
+
+	stat, memory, events, networks, disks *file
+	pressures                             []pressure
+	// frequencies and throttling have a file of each of the job's CPUs, if these are known.
+	frequencies, throttling []*file
+	// hardware tells networks of hardware from virtual ones, whole disks from their parts.
+	hardware, whole devices
+}
+
+// pressure is the file of a resource.
+type pressure struct {
+	quantity Quantity
+	resource string
+	file     *file
 }
 
 // NewReader returns a reader. It never fails: what the machine lacks is missing
@@ -68,7 +79,29 @@ func NewReader(c Config) *Reader {
 	if len(r.cpus) == 0 && !r.missing {
 		r.cpus = r.allowed()
 	}
+	proc := func(name string) *file { return r.files.at(r.path("proc/" + name)) }
+	r.stat, r.memory, r.events, r.networks, r.disks = proc("stat"), proc("meminfo"), proc("vmstat"), proc("net/dev"), proc("diskstats")
+	for _, p := range []pressure{{quantity: CPUPressure, resource: "cpu"}, {quantity: MemoryPressure, resource: "memory"}, {quantity: IOPressure, resource: "io"}} {
+		p.file = proc("pressure/" + p.resource)
+		r.pressures = append(r.pressures, p)
+	}
+	r.frequencies, r.throttling = r.ofCPUs(r.cpus, frequencyFile), r.ofCPUs(r.cpus, throttlingFile)
 	return r
+}
+
+// Files of a CPU.
+const (
+	frequencyFile  = "cpufreq/scaling_cur_freq"
+	throttlingFile = "thermal_throttle/core_throttle_count"
+)
+
+// ofCPUs returns a file of each CPU.
+func (r *Reader) ofCPUs(cpus []int, name string) []*file {
+	var files []*file
+	for _, cpu := range cpus {
+		files = append(files, r.files.at(r.path("sys/devices/system/cpu/cpu"+strconv.Itoa(cpu)+"/"+name)))
+	}
+	return files
 }
 
 func (r *Reader) path(name string) string { return r.root + name }
@@ -175,9 +208,9 @@ func (r *Reader) Read() Reading {
 		return reading
 	}
 	r.readCPUs(&reading)
-	r.readPressure(&reading, CPUPressure, "cpu")
-	r.readPressure(&reading, MemoryPressure, "memory")
-	r.readPressure(&reading, IOPressure, "io")
+	for _, p := range r.pressures {
+		r.readPressure(&reading, p)
+	}
 	r.readFrequency(&reading)
 	r.readThrottling(&reading)
 	r.readMemory(&reading)
@@ -186,7 +219,7 @@ func (r *Reader) Read() Reading {
 
 func (r *Reader) readCPUs(reading *Reading) {
 	var counts stat
-	err := r.files.view(r.path("proc/stat"), func(text []byte) (err error) {
+	err := r.files.view(r.stat, func(text []byte) (err error) {
 		counts, err = parseStat(text, r.cpus)
 		return err
 	})
@@ -213,34 +246,38 @@ func (r *Reader) readCPUs(reading *Reading) {
 	reading.CPUs = counts.cpus
 }
 
-func (r *Reader) readPressure(reading *Reading, q Quantity, resource string) {
+func (r *Reader) readPressure(reading *Reading, of pressure) {
 	var stalled time.Duration
 	var ok bool
-	err := r.files.view(r.path("proc/pressure/"+resource), func(text []byte) error {
+	err := r.files.view(of.file, func(text []byte) error {
 		stalled, ok = parseStalled(text)
 		return nil
 	})
 	if err != nil {
 		// Opening succeeds and reading fails where it is switched off (psi=0).
-		reading.Absent[q] = "the kernel has no pressure information: it is built without, or booted without psi=1"
+		reading.Absent[of.quantity] = "the kernel has no pressure information: it is built without, or booted without psi=1"
 		return
 	}
 	if !ok {
-		reading.Absent[q] = fmt.Sprintf("/proc/pressure/%s has no line \"some\"", resource)
+		reading.Absent[of.quantity] = fmt.Sprintf("/proc/pressure/%s has no line \"some\"", of.resource)
 		return
 	}
-	reading.Stalled[q] = stalled
+	reading.Stalled[of.quantity] = stalled
 }
 
-// cpuFile reads a number from each of the job's CPUs.
-func (r *Reader) cpuFiles(reading Reading, name string) []int64 {
-	cpus := r.cpus
-	if len(cpus) == 0 {
-		cpus = slices.Collect(maps.Keys(reading.CPUs))
+// filesOf returns the files of the job's CPUs, or of those that were read if the job's are not known.
+func (r *Reader) filesOf(reading Reading, files []*file, name string) []*file {
+	if len(r.cpus) == 0 {
+		return r.ofCPUs(slices.Collect(maps.Keys(reading.CPUs)), name)
 	}
+	return files
+}
+
+// numbers returns what files of CPUs say that can be read.
+func (r *Reader) numbers(files []*file) []int64 {
 	var values []int64
-	for _, cpu := range cpus {
-		if v, err := r.files.number(r.path("sys/devices/system/cpu/cpu" + strconv.Itoa(cpu) + "/" + name)); err == nil {
+	for _, f := range files {
+		if v, err := r.files.number(f); err == nil {
 			values = append(values, v)
 		}
 	}
@@ -248,7 +285,7 @@ func (r *Reader) cpuFiles(reading Reading, name string) []int64 {
 }
 
 func (r *Reader) readFrequency(reading *Reading) {
-	kilohertz := r.cpuFiles(*reading, "cpufreq/scaling_cur_freq")
+	kilohertz := r.numbers(r.filesOf(*reading, r.frequencies, frequencyFile))
 	if len(kilohertz) == 0 {
 		reading.Absent[Frequency] = "the machine does not show the frequency of its CPUs, as most virtual machines"
 		return
@@ -257,7 +294,7 @@ func (r *Reader) readFrequency(reading *Reading) {
 }
 
 func (r *Reader) readThrottling(reading *Reading) {
-	counts := r.cpuFiles(*reading, "thermal_throttle/core_throttle_count")
+	counts := r.numbers(r.filesOf(*reading, r.throttling, throttlingFile))
 	if len(counts) == 0 {
 		reading.Absent[Throttling] = "the machine does not count when heat slows its CPUs down"
 		return
@@ -269,7 +306,7 @@ func (r *Reader) readThrottling(reading *Reading) {
 
 func (r *Reader) readMemory(reading *Reading) {
 	counts := []named{{name: "pswpin"}, {name: "pswpout"}, {name: "pgfault"}, {name: "pgmajfault"}}
-	if err := r.files.find(r.path("proc/vmstat"), counts); err != nil {
+	if err := r.files.find(r.events, counts); err != nil {
 		reading.Absent[Swapping] = fmt.Sprintf("/proc/vmstat cannot be read: %v", err)
 		return
 	}

@@ -106,7 +106,7 @@ func (c Config) timings() bool { return c.Enabled && c.Timings && c.GlobalRank =
 type Collector interface {
 	// Name tells people what is read.
 	Name() string
-	// Collect reads the source. It does not wait for anything. The context is that of the agent: what is started here ends with it.
+	// Collect reads the source. It does not wait for anything. What it returns is valid until the next call. The context is that of the agent: what is started here ends with it.
 	Collect(ctx context.Context) (Collected, error)
 	// Close ends what Collect has started. It is called once, also if Collect never was.
 	Close() error

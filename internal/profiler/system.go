@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/benchloom/benchloom/internal/machine"
@@ -12,109 +14,175 @@ import (
 // MachineCollectors returns the collectors of the whole machine, without those of GPUs. The reader's CPUs are those of the size
 // class, each of which has a series of its own; it should keep its files open. Reader and thermometer are closed with the agent.
 func MachineCollectors(r *machine.Reader, t *machine.Thermometer) []Collector {
+	var cpus namedCPUs
 	return []Collector{
-		&collector{name: "CPUs, pressure, frequency and page faults", closer: r, collect: func() (Collected, error) { return wholeMachine(r.Read()), nil }},
-		&collector{name: "memory", closer: r, collect: func() (Collected, error) {
+		&collector{name: "CPUs, pressure, frequency and page faults", closer: r, collect: func(c *Collected) error {
+			reading := r.Read()
+			cpus = cpus.of(reading.CPUs)
+			c.wholeMachine(reading, cpus)
+			return nil
+		}},
+		&collector{name: "memory", closer: r, collect: func(c *Collected) error {
 			available, err := r.MemoryAvailable()
-			return orAbsent(Collected{Values: []Value{{Metric: MemoryFree, Value: float64(available)}}}, err)
+			if err != nil {
+				return c.lackIf(err, MemoryFree)
+			}
+			c.value(MemoryFree, float64(available))
+			return nil
 		}},
-		&collector{name: "network", closer: r, collect: func() (Collected, error) {
+		&collector{name: "network", closer: r, collect: func(c *Collected) error {
 			interfaces, err := r.Networks()
-			return orAbsent(networks(interfaces), err)
+			if err != nil {
+				return c.lackIf(err, NetThroughputSent, NetThroughputRecv)
+			}
+			c.networks(interfaces)
+			return nil
 		}},
-		&collector{name: "disks", closer: r, collect: func() (Collected, error) {
+		&collector{name: "disks", closer: r, collect: func(c *Collected) error {
 			use, err := r.Disks()
-			return orAbsent(Collected{Values: disks(use)}, err)
+			if err != nil {
+				return c.lackIf(err, DiskThroughputRead, DiskThroughputWrite, DiskIOPS)
+			}
+			c.disks(use)
+			return nil
 		}},
-		&collector{name: "temperature", closer: t, collect: func() (Collected, error) {
+		&collector{name: "temperature", closer: t, collect: func(c *Collected) error {
 			degrees, err := t.Celsius()
-			return orAbsent(Collected{Values: []Value{{Metric: CPUTemperature, Value: degrees}}}, err)
+			if err != nil {
+				return c.lackIf(err, CPUTemperature)
+			}
+			c.value(CPUTemperature, degrees)
+			return nil
 		}},
 	}
 }
 
 // JobCollectors returns the collectors of a job's control group. The reader is closed with the agent.
 func JobCollectors(g *machine.GroupReader) []Collector {
-	return []Collector{&collector{name: "the job's control group", closer: g, collect: func() (Collected, error) {
+	return []Collector{&collector{name: "the job's control group", closer: g, collect: func(c *Collected) error {
 		r, err := g.Read()
 		if err != nil {
-			return Collected{}, err
+			return err
 		}
-		return group(r), nil
+		c.group(r)
+		return nil
 	}}}
 }
 
 // collector reads a part of a source.
 type collector struct {
 	name    string
-	collect func() (Collected, error)
+	collect func(*Collected) error
 	closer  io.Closer
+	// latest is what the last call has returned. It is used again: memory that no sample has touched yet is what costs most of one.
+	latest Collected
 }
 
 func (c *collector) Name() string { return c.name }
 
-func (c *collector) Collect(context.Context) (Collected, error) { return c.collect() }
+func (c *collector) Collect(context.Context) (Collected, error) {
+	c.latest.Values = c.latest.Values[:0]
+	clear(c.latest.Absent)
+	if err := c.collect(&c.latest); err != nil {
+		return Collected{}, err
+	}
+	return c.latest, nil
+}
 
 // Close closes the whole source. Parts of it that are read later open it again.
 func (c *collector) Close() error { return c.closer.Close() }
 
-// orAbsent returns what was read or, if the machine does not have it, the reason for each of its metrics.
-func orAbsent(c Collected, err error) (Collected, error) {
-	var lacking *machine.AbsentError
-	if !errors.As(err, &lacking) {
-		return c, err
-	}
-	reasons := map[Metric]string{}
-	for _, v := range c.Values {
-		reasons[v.Metric] = lacking.Reason
-	}
-	return Collected{Absent: reasons}, nil
+func (c *Collected) value(metric Metric, value float64) {
+	c.Values = append(c.Values, Value{Metric: metric, Value: value})
 }
 
-func wholeMachine(r machine.Reading) Collected {
-	const others = 8
-	c := Collected{Values: make([]Value, 0, len(r.CPUs)+others), Absent: map[Metric]string{}}
-	seconds := func(metric Metric, device string, value float64) {
-		c.Values = append(c.Values, Value{Metric: metric, Device: device, Value: value, Counter: true})
+func (c *Collected) counter(metric Metric, device string, total float64) {
+	c.Values = append(c.Values, Value{Metric: metric, Device: device, Value: total, Counter: true})
+}
+
+func (c *Collected) lack(metric Metric, reason string) {
+	if c.Absent == nil {
+		c.Absent = map[Metric]string{}
 	}
+	c.Absent[metric] = reason
+}
+
+// lackIf notes that metrics are absent if that is the error, which it returns otherwise.
+func (c *Collected) lackIf(err error, metrics ...Metric) error {
+	var lacking *machine.AbsentError
+	if !errors.As(err, &lacking) {
+		return err
+	}
+	for _, metric := range metrics {
+		c.lack(metric, lacking.Reason)
+	}
+	return nil
+}
+
+// namedCPUs are the CPUs of a reading in ascending order, with the names of their series.
+type namedCPUs []namedCPU
+
+type namedCPU struct {
+	number int
+	name   string
+}
+
+// of returns the CPUs of a reading: mostly the same as in the one before.
+func (c namedCPUs) of(times map[int]machine.CPUTimes) namedCPUs {
+	same := len(c) == len(times)
+	for _, cpu := range c {
+		_, has := times[cpu.number]
+		same = same && has
+	}
+	if same {
+		return c
+	}
+	var anew namedCPUs
+	for _, number := range slices.Sorted(maps.Keys(times)) {
+		anew = append(anew, namedCPU{number: number, name: "cpu" + strconv.Itoa(number)})
+	}
+	return anew
+}
+
+func (c *Collected) wholeMachine(r machine.Reading, cpus namedCPUs) {
 	if r.Count > 0 {
 		count := float64(r.Count)
-		seconds(CPUUtil, "", (r.All.Busy+r.All.Interrupts).Seconds()/count)
-		seconds(CPUSteal, "", r.All.Steal.Seconds()/count)
+		c.counter(CPUUtil, "", (r.All.Busy+r.All.Interrupts).Seconds()/count)
+		c.counter(CPUSteal, "", r.All.Steal.Seconds()/count)
 	}
-	for cpu, times := range r.CPUs {
-		seconds(CPUUtil, "cpu"+strconv.Itoa(cpu), (times.Busy + times.Interrupts).Seconds())
+	for _, cpu := range cpus {
+		times := r.CPUs[cpu.number]
+		c.counter(CPUUtil, cpu.name, (times.Busy + times.Interrupts).Seconds())
 	}
 	if reason, absent := r.Absent[machine.CPUTime]; absent {
-		c.Absent[CPUUtil] = reason
+		c.lack(CPUUtil, reason)
 		if r.Count == 0 {
-			c.Absent[CPUSteal] = reason
+			c.lack(CPUSteal, reason)
 		}
 	}
 	for _, q := range kinds {
 		metric := pressures[q]
 		if stalled, ok := r.Stalled[q]; ok {
-			seconds(metric, "", stalled.Seconds())
+			c.counter(metric, "", stalled.Seconds())
 		} else {
-			c.Absent[metric] = r.Absent[q]
+			c.lack(metric, r.Absent[q])
 		}
 	}
 	if reason, absent := r.Absent[machine.Frequency]; absent {
-		c.Absent[CPUFrequency] = reason
+		c.lack(CPUFrequency, reason)
 	} else {
 		const mega = 1e6
-		c.Values = append(c.Values, Value{Metric: CPUFrequency, Value: r.MHz * mega})
+		c.value(CPUFrequency, r.MHz*mega)
 	}
 	faults := func(metric Metric, count *int64) {
 		if count == nil {
-			c.Absent[metric] = "the machine does not count page faults in /proc/vmstat"
+			c.lack(metric, "the machine does not count page faults in /proc/vmstat")
 		} else {
-			c.Values = append(c.Values, Value{Metric: metric, Value: float64(*count), Counter: true})
+			c.counter(metric, "", float64(*count))
 		}
 	}
 	faults(PageFaults, r.Faults)
 	faults(MajorPageFaults, r.MajorFaults)
-	return c
 }
 
 // kinds are the quantities of pressure in the order of series: that of each sample is the same.
@@ -124,60 +192,50 @@ var pressures = map[machine.Quantity]Metric{
 	machine.CPUPressure: CPUPressure, machine.MemoryPressure: MemoryPressure, machine.IOPressure: IOPressure,
 }
 
-func networks(interfaces map[string]machine.Traffic) Collected {
+func (c *Collected) networks(interfaces []machine.Interface) {
 	var sum machine.Traffic
-	c := Collected{Values: make([]Value, 0, 2*len(interfaces)+2)}
 	add := func(device string, t machine.Traffic) {
-		c.Values = append(c.Values,
-			Value{Metric: NetThroughputSent, Device: device, Value: float64(t.SentBytes), Counter: true},
-			Value{Metric: NetThroughputRecv, Device: device, Value: float64(t.ReceivedBytes), Counter: true})
+		c.counter(NetThroughputSent, device, float64(t.SentBytes))
+		c.counter(NetThroughputRecv, device, float64(t.ReceivedBytes))
 	}
-	for name, traffic := range interfaces {
-		add(name, traffic)
-		sum.SentBytes += traffic.SentBytes
-		sum.ReceivedBytes += traffic.ReceivedBytes
+	for _, i := range interfaces {
+		add(i.Name, i.Traffic)
+		sum.SentBytes += i.SentBytes
+		sum.ReceivedBytes += i.ReceivedBytes
 	}
 	add("", sum)
-	return c
 }
 
-func disks(use machine.DiskUse) []Value {
-	return []Value{
-		{Metric: DiskThroughputRead, Value: float64(use.ReadBytes), Counter: true},
-		{Metric: DiskThroughputWrite, Value: float64(use.WrittenBytes), Counter: true},
-		{Metric: DiskIOPS, Value: float64(use.Operations), Counter: true},
-	}
+func (c *Collected) disks(use machine.DiskUse) {
+	c.counter(DiskThroughputRead, "", float64(use.ReadBytes))
+	c.counter(DiskThroughputWrite, "", float64(use.WrittenBytes))
+	c.counter(DiskIOPS, "", float64(use.Operations))
 }
 
-func group(r machine.GroupReading) Collected {
-	c := Collected{Values: make([]Value, 0, len(units)), Absent: map[Metric]string{}}
+func (c *Collected) group(r machine.GroupReading) {
 	if r.CPU != nil {
-		c.Values = append(c.Values, Value{Metric: CPUUsed, Value: r.CPU.Seconds(), Counter: true})
+		c.counter(CPUUsed, "", r.CPU.Seconds())
 	}
 	if r.MemoryBytes != nil {
-		c.Values = append(c.Values, Value{Metric: MemoryUsed, Value: float64(*r.MemoryBytes)})
+		c.value(MemoryUsed, float64(*r.MemoryBytes))
 	}
 	if r.Faults != nil && r.MajorFaults != nil {
-		c.Values = append(c.Values,
-			Value{Metric: PageFaults, Value: float64(*r.Faults), Counter: true},
-			Value{Metric: MajorPageFaults, Value: float64(*r.MajorFaults), Counter: true})
+		c.counter(PageFaults, "", float64(*r.Faults))
+		c.counter(MajorPageFaults, "", float64(*r.MajorFaults))
 	}
 	if r.Disk != nil {
-		c.Values = append(c.Values, disks(*r.Disk)...)
+		c.disks(*r.Disk)
 	}
 	for _, q := range kinds {
-		stalled, ok := r.Stalled[q]
-		if !ok {
-			continue
+		if stalled, ok := r.Stalled[q]; ok {
+			c.counter(pressures[q], "", stalled.Seconds())
 		}
-		c.Values = append(c.Values, Value{Metric: pressures[q], Value: stalled.Seconds(), Counter: true})
 	}
 	for q, reason := range r.Absent {
 		for _, metric := range groupMetrics[q] {
-			c.Absent[metric] = reason
+			c.lack(metric, reason)
 		}
 	}
-	return c
 }
 
 var groupMetrics = map[machine.Quantity][]Metric{

@@ -73,7 +73,7 @@ func runAgents(ctx context.Context, text string, in io.Reader, out io.Writer) er
 		return err
 	}
 	collectors := func() (job, machines []profiler.Collector) {
-		reader := readings.NewReader(readings.Config{Root: "/", CPUs: a.CPUs, Now: time.Now, KeepOpen: true})
+		reader := readings.NewReader(readings.Config{Root: "/", CPUs: a.CPUs, Now: time.Now, Elsewhere: true, KeepOpen: true})
 		return profiler.JobCollectors(readings.NewGroupReader(a.Group)), profiler.MachineCollectors(reader, readings.NewThermometer("/"))
 	}
 	var agent *profiler.Agent
