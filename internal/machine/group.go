@@ -54,7 +54,7 @@ type GroupReader struct {
 	// usage, memory, faults and inputOutput are files of the hierarchies that have them; nil: none has.
 	usage, memory, faults, inputOutput *file
 	pressures                          []pressure
-	// counters are those of the blkio controller.
+	// counters of the blkio controller.
 	counters []counter
 	// counted tells whether the blkio controller counts anything, uncounted is set once it was found not to.
 	counted   func() bool

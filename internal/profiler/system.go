@@ -74,7 +74,7 @@ type collector struct {
 	name    string
 	collect func(*Collected) error
 	closer  io.Closer
-	// latest is what the last call has returned. It is used again: memory that no sample has touched yet is what costs most of one.
+	// latest holds the answer of the last call. It is used again: fresh memory costs more than the sample.
 	latest Collected
 }
 
