@@ -16,6 +16,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/cli"
 	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/internal/sandboxinit"
 	"github.com/benchloom/benchloom/workers"
 )
 
@@ -46,6 +47,7 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func main() {
 	measure.InitMain()
+	measure.UseInit(sandboxinit.Program)
 	workers.Identify(version)
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -213,18 +213,24 @@ func sumUsage(a, b unix.Rusage) unix.Rusage {
 	}
 }
 
-// startInit runs this program as an init process in new namespaces. The calling thread must live as long as the process is to.
+// startInit runs this program, or that of [UseInit], as an init process in new namespaces. The calling thread must live as long
+// as the process is to.
 func startInit(flags uintptr, control *os.File) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer null.Close()
-	pid, err = syscall.ForkExec("/proc/self/exe", []string{initName}, &syscall.ProcAttr{
+	attributes := &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   []string{"GOMAXPROCS=2"}, // it waits nearly always
 		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), control.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: flags},
-	})
+	}
+	path := initPath()
+	pid, err = syscall.ForkExec(path, []string{initName}, attributes)
+	if errors.Is(err, unix.EACCES) && path != selfPath { // some machines run nothing from memory
+		pid, err = syscall.ForkExec(selfPath, []string{initName}, attributes)
+	}
 	return pid, err
 }

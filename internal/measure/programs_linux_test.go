@@ -46,6 +46,8 @@ func runHelper(name string, args []string) error {
 			return err
 		}
 		os.Exit(code)
+	case "init": // what is given, directory
+		return tellInit(args[0], args[1])
 	case "avoid": // CPU, directory
 		return avoid(args[0], args[1])
 	case "burn": // CPU time in ms
