@@ -212,8 +212,9 @@ func (s *Stack) Temporal(ctx context.Context) (client.Client, error) {
 	})
 }
 
-// Processes returns the process IDs of the stack by name, including `up` itself. The
-// only collector is named "collector", whatever its process is called.
+// Processes returns the process IDs of the stack by name, including `up` itself. One
+// collector is named "collector", whatever its process is called; of several, the others
+// keep their names, which begin with "collector-".
 func (s *Stack) Processes() (map[string]int, error) {
 	text, err := os.ReadFile(filepath.Join(s.State(), "processes.json"))
 	if err != nil {
@@ -227,12 +228,16 @@ func (s *Stack) Processes() (map[string]int, error) {
 		return nil, fmt.Errorf("reading the stack's processes: %w", err)
 	}
 	pids := map[string]int{"up": s.command.Process.Pid}
+	var collectors []string
 	for _, p := range running {
-		name := p.Name
-		if strings.HasPrefix(name, "collector-") {
-			name = "collector"
+		if strings.HasPrefix(p.Name, "collector-") {
+			collectors = append(collectors, p.Name)
 		}
-		pids[name] = p.PID
+		pids[p.Name] = p.PID
+	}
+	if n := len(collectors); n > 0 {
+		pids["collector"] = pids[collectors[n-1]]
+		delete(pids, collectors[n-1])
 	}
 	return pids, nil
 }

@@ -24,12 +24,15 @@ type bareWorker struct {
 	worker worker.Worker
 }
 
-func startBare(temporal client.Client) (*bareWorker, error) {
+func startBare(temporal client.Client) (*bareWorker, error) { return startBareSlots(temporal, 1) }
+
+// startBareSlots starts a worker that runs as many activities at once.
+func startBareSlots(temporal client.Client, slots int) (*bareWorker, error) {
 	w := worker.New(temporal, bareTaskQueue, worker.Options{
 		// A benchmark's activity goes through matching too.
 		DisableEagerActivities:             true,
-		MaxConcurrentActivityExecutionSize: 1,
-		MaxConcurrentActivityTaskPollers:   1,
+		MaxConcurrentActivityExecutionSize: slots,
+		MaxConcurrentActivityTaskPollers:   slots,
 	})
 	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) (time.Time, error) {
 		var begun time.Time

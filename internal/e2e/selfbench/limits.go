@@ -36,6 +36,10 @@ func limits() []limit {
 			limit{part: partStack, benchmark: dispatchName(of, fromJob, toCommand), unit: unitP99, most: 0.100, times: timesBareStart, of: bareName(fromWorkflow, toCode)},
 			limit{part: partStack, benchmark: dispatchName(of, fromPost, toCommand), unit: unitP50, most: 0.200, times: timesBareCall, of: bareName(fromCall, toCode)})
 	}
+	for _, collectors := range collectorCounts() {
+		// At least half the rate of the engine.
+		all = append(all, limit{part: partRate, benchmark: rateName(sideNow, collectors), unit: unitSlower, most: 2})
+	}
 	all = append(all,
 		limit{part: partWrapper, benchmark: wrapperName(shortProgram), unit: unitAdded, most: 0.005},
 		limit{part: partWrapper, benchmark: wrapperName(loopProgram), unit: unitPercent, most: 0.5},

@@ -27,10 +27,12 @@ import (
 	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/e2e/selfbench/year"
 	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/internal/sandboxinit"
 )
 
 func main() {
 	measure.InitMain()
+	measure.UseInit(sandboxinit.Program)
 	os.Exit(command())
 }
 
@@ -51,6 +53,7 @@ func command() int {
 // Parts that can be measured alone.
 const (
 	partStack     = "stack"
+	partRate      = "rate"
 	partWrapper   = "wrapper"
 	partIsolation = "isolation"
 	partProfile   = "profile"
@@ -68,6 +71,7 @@ type options struct {
 	repetitions int
 	submissions int
 	pairs       int
+	rate        ratePlan
 	isolation   isolationPlan
 	profile     profilePlan
 	makespan    makespanPlan
@@ -87,8 +91,8 @@ func (o options) programs() livestack.Programs {
 
 func (o options) measures(part string) bool {
 	if o.only == "" {
-		// Pages of a year and the cost of an agent do not keep their limits yet: see docs/benchmarks.md.
-		return part != partResults && part != partProfile || !o.check
+		// Pages of a year, the cost of an agent and the rate of commands do not keep their limits everywhere yet: see docs/benchmarks.md.
+		return !o.check || !slices.Contains([]string{partResults, partProfile, partRate}, part)
 	}
 	return o.only == part
 }
@@ -98,10 +102,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("selfbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.check, "check", false, "fail when a median exceeds its limit")
-	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, isolation, profile, makespan, queues, accuracy, verdicts, pages or results")
+	flags.StringVar(&o.only, "only", "", "measure only this part: stack, rate, wrapper, isolation, profile, makespan, queues, accuracy, verdicts, pages or results")
 	flags.IntVar(&o.repetitions, "repetitions", 5, "repetitions of the parts stack and wrapper"+shorter(checkRepetitions))
 	flags.IntVar(&o.submissions, "submissions", 300, "jobs and bare workflows per repetition"+shorter(checkSubmissions))
 	flags.IntVar(&o.pairs, "pairs", 10, "pairs of a wrapped and a bare CPU loop per repetition; twenty times as many pairs of true")
+	flags.IntVar(&o.rate.jobs, "rate-jobs", 400, "trivial commands, and bare workflows, for each number of collectors of the part rate, once and not per repetition")
+	flags.IntVar(&o.rate.turns, "rate-turns", 3, "turns in the comparison with an earlier state, for each number of collectors")
+	flags.StringVar(&o.rate.before.Benchloom, "before", "", "path of the benchloom binary of an earlier state, which takes turns in the part rate")
+	flags.StringVar(&o.rate.before.Temporal, "before-temporal", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "path of the earlier state's embedded Temporal")
 	flags.IntVar(&o.isolation.pairs, "isolation-pairs", 800, "pairs of an isolated and an open command, for a CPU loop and a fork-heavy one, once and not per repetition")
 	flags.IntVar(&o.profile.pairs, "profile-pairs", mostProfilePairs, "pairs of a CPU loop with a profiling agent beside it and without, once and not per repetition")
 	flags.DurationVar(&o.profile.alone, "profile-time", time.Minute, "time for which the cost of a profiling agent is measured")
@@ -140,6 +148,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("-repetitions, -submissions, -pairs and -isolation-pairs must be positive, -idle at least 1s")
 	case o.profile.pairs < 1 || o.profile.pairs > mostProfilePairs || o.profile.alone < time.Second:
 		return o, fmt.Errorf("-profile-pairs must be 1 to %d, -profile-time at least 1s", mostProfilePairs)
+	case o.rate.jobs < 100 || o.rate.turns < 1:
+		return o, errors.New("-rate-jobs must be at least 100, -rate-turns positive")
 	case o.makespan.seeds < 1 || o.makespan.unit < time.Millisecond:
 		return o, errors.New("-seeds must be positive, -unit at least 1ms")
 	case o.accuracy.comparisons < 1:
@@ -148,8 +158,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("-requests must be positive")
 	case len(o.verdicts.noises()) == 0:
 		return o, fmt.Errorf("-noise %q: write one of %s", o.verdicts.noise, noiseIDs())
-	case o.only != "" && !slices.Contains([]string{partStack, partWrapper, partIsolation, partProfile, partMakespan, partQueues, partAccuracy, partVerdicts, partPages, partResults}, o.only):
-		return o, fmt.Errorf("-only %q: write stack, wrapper, isolation, profile, makespan, queues, accuracy, verdicts, pages or results", o.only)
+	case o.only != "" && !slices.Contains([]string{partStack, partRate, partWrapper, partIsolation, partProfile, partMakespan, partQueues, partAccuracy, partVerdicts, partPages, partResults}, o.only):
+		return o, fmt.Errorf("-only %q: write stack, rate, wrapper, isolation, profile, makespan, queues, accuracy, verdicts, pages or results", o.only)
 	case o.pages.jobs < 1 || o.pages.during < time.Second:
 		return o, errors.New("-page-jobs must be positive, -page-time at least 1s")
 	case o.results.size.Check() != nil:
@@ -233,6 +243,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			}
 		}
 	}
+	if o.measures(partRate) {
+		progress("the rate: %d trivial commands", o.rate.jobs)
+		if err := measureRate(ctx, o, o.rate, report, progress); err != nil {
+			return err
+		}
+	}
 	if o.measures(partIsolation) {
 		progress("the isolation: %d pairs of two commands", o.isolation.pairs)
 		// An eighth of a second and a fifth, about.
@@ -243,7 +259,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if o.measures(partProfile) {
 		progress("the profiling agent: %s alone, %d pairs of a loop", o.profile.alone, o.profile.pairs)
-		o.profile.loops = loops
+		o.profile.loops = loops / 2
 		if err := measureProfile(ctx, o.profile, report); err != nil {
 			return err
 		}
