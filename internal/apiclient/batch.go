@@ -205,7 +205,7 @@ func (c *Client) CreateBatch(ctx context.Context, r NewRequest, jobs iter.Seq[Ne
 	}
 	var body bytes.Buffer
 	zipped := fastGzip(&body)
-	defer zippers.Put(zipped)
+	defer keep(zipped)
 	// Errors are ignored: writing to memory does not fail.
 	_, _ = zipped.Write(bytes.TrimSuffix(head, []byte("}")))
 	if len(head) > len("{}") {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/profiler"
@@ -18,7 +17,7 @@ import (
 func (c *Client) SendProfile(ctx context.Context, run bench.RunID, u profiler.Upload) error {
 	var body bytes.Buffer
 	zipped := fastGzip(&body)
-	defer zippers.Put(zipped)
+	defer keep(zipped)
 	if err := json.NewEncoder(zipped).Encode(u); err != nil {
 		return fmt.Errorf("encoding the profile of run %s: %w", run, err)
 	}
@@ -32,15 +31,26 @@ func (c *Client) SendProfile(ctx context.Context, run bench.RunID, u profiler.Up
 	return err
 }
 
-// zippers keeps writers of [fastGzip]: making one costs more CPU time than compressing what an agent sends.
-var zippers sync.Pool
+// zipper keeps a writer of [fastGzip]: making one costs more CPU time than compressing what an
+// agent sends. A pool would lose it with every collection of garbage.
+var zipper = make(chan *gzip.Writer, 1)
 
 // fastGzip returns a writer that compresses as fast as it can: the CPU time of a collector is worth more than the last tenth of the bytes.
 func fastGzip(to io.Writer) *gzip.Writer {
-	if known, ok := zippers.Get().(*gzip.Writer); ok {
+	select {
+	case known := <-zipper:
 		known.Reset(to)
 		return known
+	default:
+		zipped, _ := gzip.NewWriterLevel(to, gzip.BestSpeed) // fails only for a level that there is not
+		return zipped
 	}
-	zipped, _ := gzip.NewWriterLevel(to, gzip.BestSpeed) // fails only for a level that there is not
-	return zipped
+}
+
+// keep keeps a writer of [fastGzip] for the next upload.
+func keep(zipped *gzip.Writer) {
+	select {
+	case zipper <- zipped:
+	default:
+	}
 }

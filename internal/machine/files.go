@@ -202,41 +202,40 @@ type stat struct {
 	switches int64
 }
 
-// parseStat reads /proc/stat, and of its CPUs those that are wanted; none means all.
-func parseStat(text []byte, wanted []int) (stat, error) {
-	s := stat{cpus: map[int]CPUTimes{}}
+// parse reads /proc/stat, and of its CPUs those that are wanted; none means all.
+func (s *stat) parse(text []byte, wanted []int) error {
 	for line := range bytes.Lines(text) {
 		name, rest, _ := bytes.Cut(line, []byte(" "))
 		digits, isCPU := bytes.CutPrefix(name, []byte("cpu"))
 		switch {
 		case string(name) == "ctxt":
 			if err := parseInto(&s.switches, bytes.TrimSpace(rest)); err != nil {
-				return stat{}, fmt.Errorf("%q: %w", line, err)
+				return fmt.Errorf("%q: %w", line, err)
 			}
-			return s, nil // the rest counts processes and interrupts
+			return nil // the rest counts processes and interrupts
 		case !isCPU:
 			continue
 		case len(digits) == 0:
 			times, err := parseCPUTimes(rest)
 			if err != nil {
-				return stat{}, err
+				return err
 			}
 			s.all = times
 			continue
 		}
 		cpu, err := strconv.Atoi(string(digits))
 		if err != nil {
-			return stat{}, fmt.Errorf("%q: %w", line, err)
+			return fmt.Errorf("%q: %w", line, err)
 		}
 		s.count++
 		if len(wanted) > 0 && !slices.Contains(wanted, cpu) {
 			continue
 		}
 		if s.cpus[cpu], err = parseCPUTimes(rest); err != nil {
-			return stat{}, err
+			return err
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // parseCPUTimes reads the columns of a CPU, in ticks: user, nice, system, idle, iowait, irq, softirq, steal and others that are part of

@@ -94,21 +94,30 @@ func (g *GroupReader) Close() error { return g.files.Close() }
 
 // Read takes a reading. It fails only if the group does not exist.
 func (g *GroupReader) Read() (GroupReading, error) {
-	r := GroupReading{Stalled: map[Quantity]time.Duration{}, Absent: map[Quantity]string{}}
+	var r GroupReading
+	if err := g.ReadInto(&r); err != nil {
+		return GroupReading{}, err
+	}
+	return r, nil
+}
+
+// ReadInto takes a reading in place of an earlier one, whose maps it uses again.
+func (g *GroupReader) ReadInto(r *GroupReading) error {
+	*r = GroupReading{Stalled: emptied(r.Stalled), Absent: emptied(r.Absent)}
 	if g.Group == (Group{}) {
 		for _, q := range []Quantity{CPUTime, CPUPressure, MemoryPressure, IOPressure, MemoryUse, PageFaults, DiskIO} {
 			r.Absent[q] = "the job has no control group"
 		}
-		return r, nil
+		return nil
 	}
 	for _, part := range groupParts {
-		if err := part.read(g, &r); err != nil {
+		if err := part.read(g, r); err != nil {
 			r.Absent[part.quantity] = err.Error()
 		}
 	}
 	if r.CPU == nil && r.MemoryBytes == nil {
 		if err := g.gone(); err != nil {
-			return GroupReading{}, err
+			return err
 		}
 	}
 	for _, p := range g.pressures {
@@ -119,7 +128,7 @@ func (g *GroupReader) Read() (GroupReading, error) {
 		}
 		r.Stalled[p.quantity] = stalled
 	}
-	return r, nil
+	return nil
 }
 
 // groupParts are the parts of a reading besides pressure.

@@ -166,11 +166,16 @@ func TestDiskWorkOfAControlGroupOfVersionOne(t *testing.T) {
 			}
 			r := machine.NewGroupReader(machine.Group{BlockIO: filepath.Join(f.root, "blkio/benchloom/job")})
 			defer func() { require.NoError(t, r.Close()) }()
+			// Nothing of an earlier reading is left.
+			reading := machine.GroupReading{
+				Stalled: map[machine.Quantity]time.Duration{machine.CPUPressure: time.Second}, Absent: map[machine.Quantity]string{machine.Frequency: "as before"},
+			}
 			for range 2 {
-				reading, err := r.Read()
-				require.NoError(t, err)
+				require.NoError(t, r.ReadInto(&reading))
 				require.Equal(t, c.want, reading.Disk)
 				require.Contains(t, reading.Absent[machine.DiskIO], c.absent)
+				require.Empty(t, reading.Stalled)
+				require.NotContains(t, reading.Absent, machine.Frequency)
 			}
 		})
 	}

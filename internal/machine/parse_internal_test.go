@@ -15,7 +15,8 @@ func FuzzParsers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content string) {
 		text := []byte(content)
 		for _, wanted := range [][]int{nil, {0, 3}} {
-			s, err := parseStat(text, wanted)
+			s := stat{cpus: map[int]CPUTimes{}}
+			err := s.parse(text, wanted)
 			if err == nil && len(s.cpus) > s.count {
 				t.Fatalf("%d of %d CPUs", len(s.cpus), s.count)
 			}

@@ -193,10 +193,18 @@ type CPUTimes struct {
 // Read takes a reading. It takes well below a millisecond on a machine with few
 // CPUs.
 func (r *Reader) Read() Reading {
-	now := r.config.Now()
-	reading := Reading{
+	var reading Reading
+	r.ReadInto(&reading)
+	return reading
+}
+
+// ReadInto takes a reading in place of an earlier one, whose maps it uses again: for whoever
+// reads many times a second, fresh memory costs as much as reading.
+func (r *Reader) ReadInto(reading *Reading) {
+	now, cpus := r.config.Now(), emptied(reading.CPUs)
+	*reading = Reading{
 		Wall: now.Round(0), Uptime: now.Sub(r.begin),
-		Stalled: map[Quantity]time.Duration{}, Absent: map[Quantity]string{},
+		Stalled: emptied(reading.Stalled), Absent: emptied(reading.Absent),
 	}
 	if !r.config.Elsewhere {
 		reading.Self = selfTime()
@@ -205,24 +213,30 @@ func (r *Reader) Read() Reading {
 		for _, q := range []Quantity{CPUTime, CPUPressure, MemoryPressure, IOPressure, Frequency, Throttling, Swapping} {
 			reading.Absent[q] = noProc
 		}
-		return reading
+		return
 	}
-	r.readCPUs(&reading)
+	r.readCPUs(reading, cpus)
 	for _, p := range r.pressures {
-		r.readPressure(&reading, p)
+		r.readPressure(reading, p)
 	}
-	r.readFrequency(&reading)
-	r.readThrottling(&reading)
-	r.readMemory(&reading)
-	return reading
+	r.readFrequency(reading)
+	r.readThrottling(reading)
+	r.readMemory(reading)
 }
 
-func (r *Reader) readCPUs(reading *Reading) {
-	var counts stat
-	err := r.files.view(r.stat, func(text []byte) (err error) {
-		counts, err = parseStat(text, r.cpus)
-		return err
-	})
+// emptied returns a map without its entries, and a new one instead of none.
+func emptied[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil {
+		return map[K]V{}
+	}
+	clear(m)
+	return m
+}
+
+// readCPUs reads the times of CPUs into a map without entries.
+func (r *Reader) readCPUs(reading *Reading, cpus map[int]CPUTimes) {
+	counts := stat{cpus: cpus}
+	err := r.files.view(r.stat, func(text []byte) error { return counts.parse(text, r.cpus) })
 	if err != nil {
 		reading.Absent[CPUTime] = fmt.Sprintf("/proc/stat cannot be read: %v", err)
 		return
@@ -266,7 +280,7 @@ func (r *Reader) readPressure(reading *Reading, of pressure) {
 }
 
 // filesOf returns the files of the job's CPUs, or of those that were read if the job's are not known.
-func (r *Reader) filesOf(reading Reading, files []*file, name string) []*file {
+func (r *Reader) filesOf(reading *Reading, files []*file, name string) []*file {
 	if len(r.cpus) == 0 {
 		return r.ofCPUs(slices.Collect(maps.Keys(reading.CPUs)), name)
 	}
@@ -285,7 +299,7 @@ func (r *Reader) numbers(files []*file) []int64 {
 }
 
 func (r *Reader) readFrequency(reading *Reading) {
-	kilohertz := r.numbers(r.filesOf(*reading, r.frequencies, frequencyFile))
+	kilohertz := r.numbers(r.filesOf(reading, r.frequencies, frequencyFile))
 	if len(kilohertz) == 0 {
 		reading.Absent[Frequency] = "the machine does not show the frequency of its CPUs, as most virtual machines"
 		return
@@ -294,7 +308,7 @@ func (r *Reader) readFrequency(reading *Reading) {
 }
 
 func (r *Reader) readThrottling(reading *Reading) {
-	counts := r.numbers(r.filesOf(*reading, r.throttling, throttlingFile))
+	counts := r.numbers(r.filesOf(reading, r.throttling, throttlingFile))
 	if len(counts) == 0 {
 		reading.Absent[Throttling] = "the machine does not count when heat slows its CPUs down"
 		return

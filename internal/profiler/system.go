@@ -15,9 +15,10 @@ import (
 // class, each of which has a series of its own; it should keep its files open. Reader and thermometer are closed with the agent.
 func MachineCollectors(r *machine.Reader, t *machine.Thermometer) []Collector {
 	var cpus namedCPUs
+	var reading machine.Reading
 	return []Collector{
 		&collector{name: "CPUs, pressure, frequency and page faults", closer: r, collect: func(c *Collected) error {
-			reading := r.Read()
+			r.ReadInto(&reading)
 			cpus = cpus.of(reading.CPUs)
 			c.wholeMachine(reading, cpus)
 			return nil
@@ -59,9 +60,9 @@ func MachineCollectors(r *machine.Reader, t *machine.Thermometer) []Collector {
 
 // JobCollectors returns the collectors of a job's control group. The reader is closed with the agent.
 func JobCollectors(g *machine.GroupReader) []Collector {
+	var r machine.GroupReading
 	return []Collector{&collector{name: "the job's control group", closer: g, collect: func(c *Collected) error {
-		r, err := g.Read()
-		if err != nil {
+		if err := g.ReadInto(&r); err != nil {
 			return err
 		}
 		c.group(r)

@@ -1,6 +1,7 @@
 package profiler_test
 
 import (
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -187,4 +188,27 @@ func BenchmarkSample(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(reader.Read().Self-before)/float64(b.N), "cpu-ns/op")
+}
+
+// A column of times is encoded as encoding/json would, however they look.
+func TestTimesAreEncodedAsEachOfThem(t *testing.T) {
+	t.Parallel()
+	zone := time.FixedZone("", -3*60*60)
+	for _, times := range []profiler.Times{
+		nil,
+		{},
+		{time.Date(2026, 3, 4, 15, 0, 0, 0, time.UTC)},
+		{time.Date(2026, 3, 4, 15, 0, 0, 123_456_789, time.UTC), time.Date(2026, 3, 4, 15, 0, 0, 100_000_000, zone), {}},
+	} {
+		want, err := json.Marshal([]time.Time(times))
+		require.NoError(t, err)
+		got, err := json.Marshal(times)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+		var back profiler.Times
+		require.NoError(t, json.Unmarshal(got, &back))
+		require.Len(t, back, len(times))
+	}
+	_, err := json.Marshal(profiler.Times{time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)})
+	require.ErrorContains(t, err, "year")
 }

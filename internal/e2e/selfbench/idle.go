@@ -41,14 +41,14 @@ func measureIdle(ctx context.Context, s *livestack.Stack, state string, watch ti
 	if err != nil {
 		return err
 	}
-	before, err := usageOf("/proc", pids)
+	before, err := usageNow(pids)
 	if err != nil {
 		return err
 	}
 	if err := sleep(ctx, watch); err != nil {
 		return err
 	}
-	after, err := usageOf("/proc", pids)
+	after, err := usageNow(pids)
 	if err != nil {
 		return err
 	}
@@ -118,9 +118,13 @@ func (u usage) figure(name string, took float64) figure {
 	return figure{name, 1, []benchfmt.Value{{Value: float64(u.rss), Unit: unitRSS}, {Value: rounded(u.cpu.Seconds()/took, 4), Unit: unitCPU}}}
 }
 
+// usageNow reads the usage of the named processes of this machine.
+func usageNow(pids map[string]int) (map[string]usage, error) { return usageOf("/proc", pids, cpuClock) }
+
 // usageOf reads the usage of the named processes. A descendant that is named itself
-// does not count for its ancestor.
-func usageOf(proc string, pids map[string]int) (map[string]usage, error) {
+// does not count for its ancestor. The clock returns the CPU time of a process that lives:
+// /proc counts it in ticks, and rounds both parts of it down.
+func usageOf(proc string, pids map[string]int, clock func(pid int) (time.Duration, error)) (map[string]usage, error) {
 	stats, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "stat"))
 	if err != nil {
 		return nil, err
@@ -132,6 +136,9 @@ func usageOf(proc string, pids map[string]int) (map[string]usage, error) {
 			continue // it has ended meanwhile
 		}
 		if stat, err := parseStat(string(text)); err == nil {
+			if exact, err := clock(stat.pid); err == nil {
+				stat.cpu += exact - stat.own
+			}
 			all[stat.pid] = stat
 		}
 	}
@@ -170,7 +177,8 @@ func usageOf(proc string, pids map[string]int) (map[string]usage, error) {
 // processStat holds part of /proc/PID/stat, see proc_pid_stat(5).
 type processStat struct {
 	pid, parent int
-	cpu         time.Duration // user and system, including ended children
+	own         time.Duration // user and system
+	cpu         time.Duration // including ended children
 }
 
 // clockTick is the unit of times in /proc: USER_HZ is 100 on all architectures
@@ -188,7 +196,7 @@ func parseStat(text string) (processStat, error) {
 		return processStat{}, fmt.Errorf("process ID: %w", err)
 	}
 	fields := strings.Fields(text[end+1:]) // the first one is field 3 of the manual, the state
-	const parent, userTime, childrenSystemTime = 4 - 3, 14 - 3, 17 - 3
+	const parent, userTime, systemTime, childrenSystemTime = 4 - 3, 14 - 3, 15 - 3, 17 - 3
 	if len(fields) <= childrenSystemTime {
 		return processStat{}, fmt.Errorf("too few fields in %q", text)
 	}
@@ -196,12 +204,15 @@ func parseStat(text string) (processStat, error) {
 	if stat.parent, err = strconv.Atoi(fields[parent]); err != nil {
 		return processStat{}, fmt.Errorf("parent's process ID: %w", err)
 	}
-	for _, field := range fields[userTime : childrenSystemTime+1] {
+	for i, field := range fields[userTime : childrenSystemTime+1] {
 		ticks, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
 			return processStat{}, fmt.Errorf("CPU time: %w", err)
 		}
 		stat.cpu += time.Duration(ticks) * clockTick
+		if userTime+i == systemTime {
+			stat.own = stat.cpu
+		}
 	}
 	return stat, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,16 +31,43 @@ func TestUsageCountsChildrenWithTheirNamedAncestor(t *testing.T) {
 	process(t, proc, 200, 100, 10, 20) // postgres, a child of up
 	process(t, proc, 201, 200, 30, 40) // a backend of postgres
 	process(t, proc, 900, 1, 999, 999) // not of the stack
-	got, err := usageOf(proc, map[string]int{"up": 100, "postgres": 200})
+	// Of one process the time is known exactly.
+	clock := func(pid int) (time.Duration, error) {
+		if pid == 100 {
+			return 27 * time.Millisecond, nil
+		}
+		return 0, os.ErrNotExist
+	}
+	got, err := usageOf(proc, map[string]int{"up": 100, "postgres": 200}, clock)
 	require.NoError(t, err)
 	// Each has 3 and 4 more ticks from ended children.
 	require.Equal(t, map[string]usage{
-		"up":       {cpu: 90 * time.Millisecond, rss: 100 << 10},
+		"up":       {cpu: 27*time.Millisecond + 7*clockTick, rss: 100 << 10},
 		"postgres": {cpu: (10 + 20 + 7 + 30 + 40 + 7) * clockTick, rss: 200 << 10},
 	}, got)
 
-	_, err = usageOf(proc, map[string]int{"api": 300})
+	_, err = usageOf(proc, map[string]int{"api": 300}, clock)
 	require.ErrorContains(t, err, "api (300)")
+}
+
+// The clock of a process is what the kernel counts in ticks, to the nanosecond.
+func TestTheClockOfAProcessIsItsCPUTime(t *testing.T) {
+	t.Parallel()
+	exact, err := cpuClock(os.Getpid())
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("this system has no clocks of processes")
+	}
+	require.NoError(t, err)
+	text, err := os.ReadFile("/proc/self/stat")
+	require.NoError(t, err)
+	stat, err := parseStat(string(text))
+	require.NoError(t, err)
+	later, err := cpuClock(os.Getpid())
+	require.NoError(t, err)
+	require.LessOrEqual(t, stat.own, later)
+	require.Greater(t, stat.own, exact-2*clockTick)
+	_, err = cpuClock(1 << 23) // above the largest ID
+	require.ErrorContains(t, err, "8388608")
 }
 
 func TestMalformedStatAndStatus(t *testing.T) {

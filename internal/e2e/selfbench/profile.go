@@ -264,7 +264,7 @@ func measureProfile(ctx context.Context, plan profilePlan, report *report) (err 
 func (r *recorder) cost(ctx context.Context, during time.Duration) (figure, error) {
 	const agent = "agent"
 	pids := map[string]int{agent: r.command.Process.Pid}
-	before, err := usageOf("/proc", pids)
+	before, err := usageNow(pids)
 	if err != nil {
 		return figure{}, err
 	}
@@ -277,7 +277,7 @@ func (r *recorder) cost(ctx context.Context, during time.Duration) (figure, erro
 	case <-ctx.Done():
 		return figure{}, ctx.Err()
 	}
-	after, err := usageOf("/proc", pids)
+	after, err := usageNow(pids)
 	if err != nil {
 		return figure{}, err
 	}

@@ -169,7 +169,7 @@ func rateOf(ctx context.Context, programs livestack.Programs, collectors, jobs i
 	r = rates{jobs: jobs, cpu: make(map[string]float64)}
 	var commands, workflows time.Duration
 	for range rateBlocks {
-		before, err := usageOf("/proc", pids)
+		before, err := usageNow(pids)
 		if err != nil {
 			return r, err
 		}
@@ -178,7 +178,7 @@ func rateOf(ctx context.Context, programs livestack.Programs, collectors, jobs i
 			return r, err
 		}
 		commands += took
-		between, err := usageOf("/proc", pids)
+		between, err := usageNow(pids)
 		if err != nil {
 			return r, err
 		}
@@ -186,7 +186,7 @@ func rateOf(ctx context.Context, programs livestack.Programs, collectors, jobs i
 			return r, err
 		}
 		workflows += took
-		after, err := usageOf("/proc", pids)
+		after, err := usageNow(pids)
 		if err != nil {
 			return r, err
 		}
