@@ -115,6 +115,47 @@ func TestALongJobShowsItsStates(t *testing.T) {
 	require.Equal(t, []string{"benchmarking", "waiting_for_collector", "success"}, *shown)
 }
 
+// The request of a person whose record answers at once shows what lasts, and its own
+// attributes with the first of it.
+func TestARequestOfAPersonShowsWhatLasts(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	var updates []temporal.SearchAttributes
+	env.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
+		update, ok := args.Get(0).(temporal.SearchAttributes)
+		require.True(t, ok)
+		updates = append(updates, update)
+	}).Return(nil)
+	activities := durable(env)
+	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.AdHoc}), nil)
+	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{
+		Counts: protocol.JobCounts{Total: 1, Open: 1}, HandedOut: []protocol.JobInput{input(jobA)},
+	}, nil).Once()
+	startedJobs(env)
+	env.RegisterDelayedCallback(func() {
+		env.SignalWorkflow(protocol.SignalJobEnded, protocol.JobEnded{Key: jobA, Status: bench.JobSuccess})
+	}, time.Minute)
+	env.OnActivity(protocol.Progress, mock.Anything, mock.Anything).Return(protocol.ProgressResult{Counts: protocol.JobCounts{Total: 1, Success: 1}}, nil)
+	env.OnActivity(protocol.Complete, mock.Anything, mock.Anything).Return(*end(bench.Success), nil).Once()
+	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput(ref))
+	require.NoError(t, env.GetWorkflowError())
+	var states []string
+	for _, update := range updates {
+		state, ok := update.GetKeyword(protocol.AttrState)
+		require.True(t, ok)
+		states = append(states, state)
+	}
+	require.Equal(t, []string{"in_progress", "completed"}, states)
+	for name, want := range map[temporal.SearchAttributeKeyKeyword]string{
+		protocol.AttrProject: project, protocol.AttrRequest: string(request), protocol.AttrUser: "ada", protocol.AttrTag: "1.26.0",
+	} {
+		got, ok := updates[0].GetKeyword(name)
+		require.True(t, ok)
+		require.Equal(t, want, got)
+	}
+	require.Empty(t, activities, "nothing waits in a task queue")
+}
+
 // The revision of the code that began a run of a workflow is read from its worker's name.
 func TestTheNameOfAWorkerTellsItsRevision(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ func (r *request) decide(ctx workflow.Context) error {
 	if err := r.enter(ctx, protocol.RequestVerifying, "its jobs have ended; what may have changed is being looked for"); err != nil {
 		return err
 	}
-	if err := r.jobsDone(ctx); err != nil {
+	if err := r.jobsDone(ctx, func() error { return nil }); err != nil {
 		return err
 	}
 	for {
@@ -49,13 +49,14 @@ func (r *request) decide(ctx workflow.Context) error {
 	}
 }
 
-// jobsDone frees the request's slot and wakes the requests that wait for it, once.
-func (r *request) jobsDone(ctx workflow.Context) error {
+// jobsDone frees the request's slot and wakes the requests that wait for it, once; see
+// [request.record].
+func (r *request) jobsDone(ctx workflow.Context, show func() error) error {
 	if r.freed {
-		return nil
+		return show()
 	}
 	r.freed = true
-	return call(ctx, recordActivity("free the slot, wake the queue and the children"), protocol.JobsDone, r.ref, nil)
+	return r.record(ctx, show, recordActivity("free the slot, wake the queue and the children"), protocol.JobsDone, r.ref, nil)
 }
 
 // waits says in words what the request's open jobs are for.

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/log"
@@ -46,7 +47,11 @@ type request struct {
 	// look describes the present look; empty: there is none.
 	look string
 	// freed reports that this run has freed the request's slot.
-	freed      bool
+	freed bool
+	// brief lets the record answer within the workflow's task, and joins updates of the search
+	// attributes; attributes are those that wait for the next one.
+	brief      bool
+	attributes []temporal.SearchAttributeUpdate
 	parentDone workflow.ReceiveChannel
 	admitted   workflow.ReceiveChannel
 	handOut    workflow.ReceiveChannel
@@ -63,6 +68,7 @@ func newRequest(ctx workflow.Context, in protocol.RequestInput) (*request, error
 		admitted:   workflow.GetSignalChannel(ctx, protocol.SignalAdmitted),
 		handOut:    workflow.GetSignalChannel(ctx, protocol.SignalHandOut),
 		jobEnded:   workflow.GetSignalChannel(ctx, protocol.SignalJobEnded),
+		brief:      revision(ctx) >= briefRequests,
 		log:        log.With(workflow.GetLogger(ctx), "project", in.Project, "request", in.ID),
 	}
 	if err := workflow.SetQueryHandler(ctx, protocol.StatusQuery, func() (protocol.RequestStatus, error) { return r.status, nil }); err != nil {
@@ -124,7 +130,12 @@ func (r *request) load(ctx workflow.Context) error {
 	if r.facts.PR != 0 {
 		attributes = append(attributes, protocol.AttrPR.ValueSet(int64(r.facts.PR)))
 	}
-	return workflow.UpsertTypedSearchAttributes(ctx, append(attributes, r.tagAttribute()...)...)
+	attributes = append(attributes, r.tagAttribute()...)
+	if r.brief {
+		r.attributes = attributes
+		return nil
+	}
+	return workflow.UpsertTypedSearchAttributes(ctx, attributes...)
 }
 
 // tagAttribute sets the tag, once there is one.
@@ -149,17 +160,34 @@ func (r *request) readRow(ctx workflow.Context) error {
 }
 
 func (r *request) complete(ctx workflow.Context, failed string) error {
-	if err := r.enter(ctx, protocol.RequestCompleting, "its jobs have ended; the outcome and the comparison are being recorded"); err != nil {
-		return err
+	show := func() error {
+		if r.status.Phase == protocol.RequestCompleting {
+			return nil
+		}
+		return r.enter(ctx, protocol.RequestCompleting, "its jobs have ended; the outcome and the comparison are being recorded")
 	}
-	if err := r.jobsDone(ctx); err != nil {
+	if err := r.jobsDone(ctx, show); err != nil {
 		return err
 	}
 	var result protocol.CompleteResult
-	if err := call(ctx, recordActivity("outcome and comparison with the baseline"), protocol.Complete, protocol.CompleteInput{Request: r.ref, Failed: failed}, &result); err != nil {
+	if err := r.record(ctx, show, recordActivity("outcome and comparison with the baseline"), protocol.Complete, protocol.CompleteInput{Request: r.ref, Failed: failed}, &result); err != nil {
 		return err
 	}
 	return r.ended(ctx, result)
+}
+
+// record lets the record do something, in a phase that is shown before. The requests of
+// persons, who wait, show it only if the record does not answer at once.
+func (r *request) record(ctx workflow.Context, show func() error, options workflow.ActivityOptions, name string, in, out any) error {
+	if r.brief && !r.facts.Type.Tracked() {
+		if done, err := atOnce(ctx, options, name, in, out); done {
+			return err
+		}
+	}
+	if err := show(); err != nil {
+		return err
+	}
+	return call(ctx, options, name, in, out)
 }
 
 // over ends a request whose row ended before its workflow. The row decides: only
@@ -232,7 +260,9 @@ func (r *request) enter(ctx workflow.Context, phase protocol.RequestPhase, waits
 	r.status.Phase, r.status.Waits = phase, waits
 	r.describe(ctx)
 	r.log.Info("request enters phase", "phase", phase)
-	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(string(phase)))
+	attributes := append(slices.Clip(r.attributes), protocol.AttrState.ValueSet(string(phase)))
+	r.attributes = nil
+	return workflow.UpsertTypedSearchAttributes(ctx, attributes...)
 }
 
 func (r *request) describe(ctx workflow.Context) {

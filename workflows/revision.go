@@ -15,9 +15,12 @@ const (
 	// briefJobs is the first revision whose jobs skip what the server shows already, and
 	// record their end within the workflow's task.
 	briefJobs = 2
+	// briefRequests is the first revision whose requests let the record answer within the
+	// workflow's task when a person waits, and join updates of the search attributes.
+	briefRequests = 3
 
 	// Revision is the present one. Raise it with a change that goes by it.
-	Revision = briefJobs
+	Revision = briefRequests
 )
 
 const revisionMark = ", workflows "

@@ -23,9 +23,6 @@ var stagePhases = map[bench.Stage]protocol.RequestPhase{
 // runStage writes the jobs of a stage and waits for their end. It returns the reason
 // why the request cannot continue; empty: it can.
 func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed string, err error) {
-	if err := r.enter(ctx, protocol.RequestExpanding, "the jobs of its stage '"+string(stage)+"' are being written"); err != nil {
-		return "", err
-	}
 	jobs, failed, err := r.expand(ctx, stage)
 	if err != nil || failed != "" {
 		return failed, err
@@ -61,11 +58,22 @@ func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed stri
 
 // expand writes the jobs of a stage.
 func (r *request) expand(ctx workflow.Context, stage bench.Stage) (jobs protocol.ExpandResult, failed string, err error) {
-	write := call
-	if !r.facts.Type.Tracked() {
-		write = quick // a person waits
+	show := func() error {
+		return r.enter(ctx, protocol.RequestExpanding, "the jobs of its stage '"+string(stage)+"' are being written")
 	}
-	err = write(ctx, expandActivity(), protocol.Expand, protocol.ExpandInput{Request: r.ref, Stage: stage}, &jobs)
+	input := protocol.ExpandInput{Request: r.ref, Stage: stage}
+	switch {
+	case r.brief:
+		err = r.record(ctx, show, expandActivity(), protocol.Expand, input, &jobs)
+	case r.facts.Type.Tracked():
+		if err = show(); err == nil {
+			err = call(ctx, expandActivity(), protocol.Expand, input, &jobs)
+		}
+	default:
+		if err = show(); err == nil {
+			err = quick(ctx, expandActivity(), protocol.Expand, input, &jobs)
+		}
+	}
 	var application *temporal.ApplicationError
 	if errors.As(err, &application) && application.Type() == protocol.ErrTypePermanent {
 		return jobs, application.Message(), nil
@@ -155,7 +163,11 @@ func (r *request) renew(ctx workflow.Context) error {
 
 func (r *request) count(ctx workflow.Context, ask protocol.ProgressInput) (protocol.ProgressResult, error) {
 	var p protocol.ProgressResult
-	if err := call(ctx, recordActivity("count the request's jobs"), protocol.Progress, ask, &p); err != nil {
+	count := call
+	if r.brief {
+		count = quick
+	}
+	if err := count(ctx, recordActivity("count the request's jobs"), protocol.Progress, ask, &p); err != nil {
 		return p, err
 	}
 	if p.Counts != r.status.Progress || p.Shared.Total != r.status.Shared.Total {

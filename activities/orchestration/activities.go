@@ -71,6 +71,8 @@ type Activities struct {
 	Keep bench.Retention
 	// Scope counts repairs, canaries and what was removed; nil: they are not counted.
 	Scope tally.Scope
+
+	notices notices
 }
 
 // Registry registers activities; a worker is one. [Activities.Register] calls it before the

@@ -132,12 +132,42 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 	if err := a.learn(ctx, in.Key); err != nil {
 		return protocol.JobEndResult{}, err
 	}
-	for _, w := range end.Waiters {
-		if err := a.Workflows.JobEnded(ctx, w, protocol.JobEnded{Key: in.Key, Status: end.Status}); err != nil {
-			return protocol.JobEndResult{}, err
-		}
+	if err := a.tellWaiters(ctx, in.Key, end); err != nil {
+		return protocol.JobEndResult{}, err
 	}
 	return protocol.JobEndResult{Status: end.Status, Message: end.Message, Run: end.Run, Collector: end.Collector}, nil
+}
+
+// tellBound bounds how long a request is told of ends that were put off.
+const tellBound = 10 * time.Second
+
+// tellWaiters tells every request that waits for a job of its end. While others of its batch
+// are open, the batch's request hears of several together.
+func (a *Activities) tellWaiters(ctx context.Context, key bench.JobKey, end bench.JobEnd) error {
+	ended := protocol.JobEnded{Key: key, Status: end.Status}
+	for _, w := range end.Waiters {
+		if w.ID == end.Batch {
+			open, err := a.Store.BatchIsOpen(ctx, end.Batch)
+			if err != nil {
+				return err
+			}
+			if open && a.notices.later(w.ID, func() { a.tellLater(context.WithoutCancel(ctx), w, ended) }) {
+				continue
+			}
+		}
+		if err := a.Workflows.JobEnded(ctx, w, ended); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Activities) tellLater(ctx context.Context, request bench.RequestRef, ended protocol.JobEnded) {
+	ctx, stop := context.WithTimeout(ctx, tellBound)
+	defer stop()
+	if err := a.Workflows.JobEnded(ctx, request, ended); err != nil {
+		a.Log.WarnContext(ctx, "a request hears of ended jobs only with the next one", "request", request.ID, "error", err)
+	}
 }
 
 // learn updates the learned sizes with a job's runs. Jobs that wait for another class

@@ -170,6 +170,8 @@ type JobEnd struct {
 	// Run is its last run and Collector the one that began it; empty: none began.
 	Run       RunID
 	Collector string
+	// Batch is the request with which it was written; empty: none.
+	Batch RequestID
 	// Submitter is the account whose limits applied to it.
 	Submitter string
 	// Waiters lists the open requests that wait for the job.

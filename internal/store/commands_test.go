@@ -85,6 +85,28 @@ func writeCommands(t *testing.T, n int) {
 	require.Equal(t, []bench.JobKey{jobs[0].Key, jobs[1].Key, jobs[2].Key}, []bench.JobKey{handed[0].Job, handed[1].Job, handed[2].Job}, "in the order of the batch")
 }
 
+// A batch is open until the last of its jobs has ended. The end of each names the batch.
+func TestABatchIsOpenUntilItsLastJobEnds(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	request := batch(t, 3)
+	_, _, err := r.CreateCommands(t.Context(), request, lines(request, 3))
+	require.NoError(t, err)
+	jobs, err := r.RequestJobs(t.Context(), request.ID)
+	require.NoError(t, err)
+	for i, j := range jobs {
+		open, err := r.BatchIsOpen(t.Context(), request.ID)
+		require.NoError(t, err)
+		require.True(t, open, "%d have ended", i)
+		end, err := r.CancelJob(t.Context(), j.Key, "not needed")
+		require.NoError(t, err)
+		require.Equal(t, request.ID, end.Batch)
+	}
+	open, err := r.BatchIsOpen(t.Context(), request.ID)
+	require.NoError(t, err)
+	require.False(t, open)
+}
+
 func TestABatchIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

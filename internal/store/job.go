@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -83,9 +82,18 @@ func (s *Store) CancelJob(ctx context.Context, key bench.JobKey, message string)
 	})
 }
 
-type lastRun struct {
+// jobWhose names the batch of a job, and its last run.
+type jobWhose struct {
+	Batch     bench.RequestID
 	Run       bench.RunID
 	Collector string
+}
+
+// BatchIsOpen reports whether jobs of a batch are open.
+func (s *Store) BatchIsOpen(ctx context.Context, batch bench.RequestID) (bool, error) {
+	open, err := value[bool](ctx, s.pool, `
+		select exists (select from job_queue where submitted_with = $1 and status in ('queued', 'handed_out', 'in_progress'))`, batch)
+	return open, wrap("looking for open jobs of batch "+string(batch), err)
 }
 
 func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutcome,
@@ -103,11 +111,14 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutc
 			return err
 		}
 		end = bench.JobEnd{Status: job.Status, Message: job.Message, TaskQueue: job.TaskQueue, Submitter: job.Submitter}
-		last, err := one[lastRun](ctx, tx, `select id as run, collector from job_run where job_id = $1 order by number desc limit 1`, job.ID)
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		whose, err := one[jobWhose](ctx, tx, `
+			select coalesce(j.submitted_with, '') as batch, coalesce(n.id, '') as run, coalesce(n.collector, '') as collector
+			from job_queue j left join lateral (select id, collector from job_run where job_id = j.id order by number desc limit 1) n on true
+			where j.id = $1`, job.ID)
+		if err != nil {
 			return err
 		}
-		end.Run, end.Collector = last.Run, last.Collector
+		end.Batch, end.Run, end.Collector = whose.Batch, whose.Run, whose.Collector
 		if job.Status.Open() {
 			if end.Status, end.Message, err = decide(tx, job); err != nil {
 				return err

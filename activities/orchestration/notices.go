@@ -1,0 +1,68 @@
+package orchestration
+
+import (
+	"sync"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// noticeEvery is the time within which one request hears of the end of its batch's jobs at
+// most once: it counts them all when it hears. The end of the last job is told at once.
+const noticeEvery = time.Second
+
+// notices decides when the requests of batches hear of ended jobs. What a killed process
+// owed a request follows with the next end, or when the request counts by itself.
+type notices struct {
+	// after calls a function later; nil: [time.AfterFunc].
+	after func(time.Duration, func())
+
+	mu   sync.Mutex
+	told map[bench.RequestID]*notice // within the last noticeEvery
+}
+
+// notice is what a request that has just heard hears next; nil: nothing.
+type notice struct{ next func() }
+
+// later reports whether a request that has just heard hears of this end, by tell, together
+// with those that follow.
+func (n *notices) later(request bench.RequestID, tell func()) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if last := n.told[request]; last != nil {
+		last.next = tell
+		return true
+	}
+	if n.told == nil {
+		n.told = make(map[bench.RequestID]*notice)
+	}
+	n.told[request] = &notice{}
+	n.wait(request)
+	return false
+}
+
+// wait tells what was put off, when it is time.
+func (n *notices) wait(request bench.RequestID) {
+	after := n.after
+	if after == nil {
+		after = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
+	}
+	after(noticeEvery, func() {
+		if tell := n.due(request); tell != nil {
+			tell()
+		}
+	})
+}
+
+func (n *notices) due(request bench.RequestID) func() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	tell := n.told[request].next
+	if tell == nil {
+		delete(n.told, request)
+		return nil
+	}
+	n.told[request].next = nil
+	n.wait(request)
+	return tell
+}
