@@ -20,26 +20,60 @@ import (
 // progress.
 func TestLosingTemporalsDatabase(t *testing.T) {
 	t.Parallel()
-	losingTemporal(t, func(t *testing.T, s *stack) {
+	losingTemporal(t, func(t *testing.T, s *stack) []bench.RequestID {
 		t.Helper()
 		s.deleteTemporal(t)
 		s.kill(t, "temporal")
+		return nil
 	})
 }
 
 func TestLongLosingTemporalsDatabaseWhileItIsStopped(t *testing.T) {
 	t.Parallel()
-	losingTemporal(t, func(t *testing.T, s *stack) {
+	losingTemporal(t, func(t *testing.T, s *stack) []bench.RequestID {
 		t.Helper()
 		s.stop(t)
 		s.deleteTemporal(t)
 		s.start(t)
+		return nil
+	})
+}
+
+// Temporal goes on with what was on its disk some time ago, as after a power failure: it has
+// never heard of a request, and has running what has ended.
+func TestTemporalForgetsItsLastCommits(t *testing.T) {
+	t.Parallel()
+	losingTemporal(t, func(t *testing.T, s *stack) []bench.RequestID {
+		t.Helper()
+		files, err := filepath.Glob(filepath.Join(s.dir, "temporal", "temporal.db*"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		thaw := s.freeze(t, "temporal")
+		onDisk := make(map[string][]byte)
+		for _, file := range files {
+			onDisk[file], err = os.ReadFile(file)
+			require.NoError(t, err)
+		}
+		thaw()
+		forgotten := s.submit(t, apiclient.NewRequest{Project: apiclient.AdHocProject, Type: bench.AdHoc, Command: &apiclient.Command{Argv: []string{"true"}}}).ID
+		c := s.temporal(t)
+		require.Eventually(t, func() bool {
+			_, err := c.DescribeWorkflowExecution(t.Context(), s.requestWorkflow(t, forgotten), "")
+			return err == nil
+		}, patience, 50*time.Millisecond, "its workflow does not start")
+		s.freeze(t, "temporal")
+		for file, text := range onDisk {
+			require.NoError(t, os.Remove(file)) // the process goes on with its own
+			require.NoError(t, os.WriteFile(file, text, 0o600))
+		}
+		s.kill(t, "temporal")
+		return []bench.RequestID{forgotten}
 	})
 }
 
 // losingTemporal requires that requests in progress resume from the record, and that no
 // stored result is measured again.
-func losingTemporal(t *testing.T, lose func(t *testing.T, s *stack)) {
+func losingTemporal(t *testing.T, lose func(t *testing.T, s *stack) (forgotten []bench.RequestID)) {
 	t.Helper()
 	s := startStack(t, "--collectors", "2x1", "--share-cores")
 	shell := newShellSuite(t, 4)
@@ -55,7 +89,7 @@ func losingTemporal(t *testing.T, lose func(t *testing.T, s *stack)) {
 	s.reached(t, failpoint.Measuring)
 	stored := s.stored(t)
 	before := shell.executions(t)
-	lose(t, s)
+	ids = append(ids, lose(t, s)...)
 	release()
 	ids = append(ids, s.submit(t, apiclient.NewRequest{Project: apiclient.AdHocProject, Type: bench.AdHoc, Command: &apiclient.Command{Argv: []string{"true"}}}).ID)
 	for _, id := range ids {
