@@ -24,6 +24,8 @@ type Sandbox struct {
 
 	// isolated is set if commands run in a space.
 	isolated bool
+	// swept is set once no process of an earlier collector is left.
+	swept bool
 	// always are the ReadOnly paths of the configuration, without symbolic links.
 	always []string
 

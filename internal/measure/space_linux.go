@@ -307,9 +307,6 @@ func (s *space) retire(reap func() error) error {
 	_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is no other process
 	deadline := time.Now().Add(initBound)
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		if err := reap(); err != nil {
-			return err
-		}
 		got, err := wait4(s.pid, unix.WNOHANG, nil)
 		if err != nil {
 			return fmt.Errorf("waiting for the init process of the sandbox: %w", err)
@@ -317,6 +314,11 @@ func (s *space) retire(reap func() error) error {
 		if got.pid == s.pid {
 			s.gone = true
 			return nil
+		}
+		if wait > time.Millisecond { // it ends at once if none of the others is a child of the collector
+			if err := reap(); err != nil {
+				return err
+			}
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%w: the init process %d of the sandbox does not end", ErrNotKilled, s.pid)

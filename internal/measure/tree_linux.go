@@ -246,6 +246,7 @@ func (s *Sandbox) Sweep(ctx context.Context) (int, error) {
 	if s.closed {
 		return 0, os.ErrClosed
 	}
+	s.swept = false
 	return s.sweep(ctx)
 }
 
@@ -298,10 +299,13 @@ func (s *Sandbox) sweepBounded(ctx context.Context) error {
 
 func (s *Sandbox) sweep(ctx context.Context) (int, error) {
 	killed := map[int]process{}
-	leftovers := func() ([]process, error) {
-		found, err := s.marked()
-		if err != nil {
-			return nil, err
+	leftovers := func() (found []process, err error) {
+		// Whom the slot's own commands start, their space holds: looking at all processes of the
+		// machine, twice for each job, costs more than a short command.
+		if !s.isolated || !s.swept {
+			if found, err = s.marked(); err != nil {
+				return nil, err
+			}
 		}
 		pids, err := s.groups.members()
 		if err != nil {
@@ -321,6 +325,7 @@ func (s *Sandbox) sweep(ctx context.Context) (int, error) {
 			return len(killed), fmt.Errorf("sweeping slot %s: %w", s.config.Name, err)
 		}
 		if len(found) == 0 && len(stillAlive(killed)) == 0 {
+			s.swept = true
 			return len(killed), s.reapStale()
 		}
 		if len(killed) == 0 {
