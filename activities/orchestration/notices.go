@@ -21,7 +21,7 @@ type notices struct {
 	told map[bench.RequestID]*notice // within the last noticeEvery
 }
 
-// notice is what a request that has just heard hears next; nil: nothing.
+// notice holds the word that a request, which has just heard, hears next; nil: none.
 type notice struct{ next func() }
 
 // later reports whether a request that has just heard hears of this end, by tell, together
