@@ -126,7 +126,7 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 		return protocol.JobEndResult{}, found(err, "recording the job's end")
 	}
 	// The next job first: an idle collector waits for it.
-	if err := a.dispatcher().AfterEnd(ctx, end); err != nil {
+	if err := a.dispatcher().AfterEnd(ctx, in.Key, end); err != nil {
 		return protocol.JobEndResult{}, err
 	}
 	if err := a.learn(ctx, in.Key); err != nil {

@@ -172,6 +172,8 @@ type JobEnd struct {
 	Collector string
 	// Batch is the request with which it was written; empty: none.
 	Batch RequestID
+	// Needed reports that jobs wait for its end, see fairshare.HeldForInput.
+	Needed bool
 	// Submitter is the account whose limits applied to it.
 	Submitter string
 	// Waiters lists the open requests that wait for the job.

@@ -13,7 +13,7 @@ import (
 
 // blockedWords say what kept jobs from running.
 var blockedWords = map[waittime.Reason]string{
-	waittime.Turn: "not in their turn", waittime.Pause: "project paused", waittime.Limit: "limit of the account", waittime.Collector: "no live collector",
+	waittime.Turn: "not in their turn", waittime.Input: "waiting for another job", waittime.Pause: "project paused", waittime.Limit: "limit of the account", waittime.Collector: "no live collector",
 }
 
 // BlockedWords says what keeps a job from running.

@@ -23,6 +23,8 @@ type JobCase struct {
 	AffinityUntil time.Time
 	// Waiters lists the requests that wait for it.
 	Waiters []Waiter
+	// Inputs lists the jobs whose end it waits for.
+	Inputs  []bench.JobKey
 	Pause   *Pause // of its project's queue; nil: it is not paused
 	Queue   Queue
 	Account Account

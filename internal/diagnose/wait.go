@@ -22,6 +22,9 @@ func (c JobCase) waits(now time.Time) []string {
 		add("request %s has not had its turn; 'benchloom explain %s' says what it waits for", c.Waiters[0].ID, c.Waiters[0].ID)
 	}
 	queued := c.Status == bench.JobQueued
+	if len(c.Inputs) > 0 {
+		words = append(words, InputWords(c.Inputs))
+	}
 	if c.Pause != nil && queued {
 		words = append(words, c.Pause.Words(c.Project))
 	}
@@ -46,6 +49,15 @@ func (c JobCase) waits(now time.Time) []string {
 		add("collectors that have its cache directories go first until %s; then any other that may run it", clock(c.AffinityUntil))
 	}
 	return words
+}
+
+// InputWords says that a job waits for the end of others.
+func InputWords(inputs []bench.JobKey) string {
+	text := fmt.Sprintf("it needs job %s", inputs[0])
+	if more := len(inputs) - 1; more > 0 {
+		text += " and " + count(more, "other")
+	}
+	return text + fmt.Sprintf(", which %s not ended; 'benchloom explain %s' says why", verb(len(inputs), "has", "have"), inputs[0])
 }
 
 // before says which jobs go before a waiting one.

@@ -31,16 +31,18 @@ type world struct {
 	requests map[bench.RequestID]bench.Request
 	waiting  map[string][]bench.HandOut // by task queue
 	released []string                   // task queues in which an account waits that was at its limit
-	relevel  []store.Relevelled
-	broken   bench.RequestID // its jobs cannot be started
-	more     int             // how many hand-outs are not through with what waits
-	config   string          // of every project; empty: one with seven attempts
-	fleet    []placement.Collector
-	groups   []store.JobGroup
-	stranded []store.WaitingJob
-	moved    []store.WaitingJob // those to move in Temporal
-	began    bench.JobKey       // a job that has begun since it was listed
-	followed []protocol.Moved   // messages to jobs that wait in Temporal
+	// dependents are task queues in which jobs wait that needed another one.
+	dependents []string
+	relevel    []store.Relevelled
+	broken     bench.RequestID // its jobs cannot be started
+	more       int             // how many hand-outs are not through with what waits
+	config     string          // of every project; empty: one with seven attempts
+	fleet      []placement.Collector
+	groups     []store.JobGroup
+	stranded   []store.WaitingJob
+	moved      []store.WaitingJob // those to move in Temporal
+	began      bench.JobKey       // a job that has begun since it was listed
+	followed   []protocol.Moved   // messages to jobs that wait in Temporal
 }
 
 func (w *world) note(format string, args ...any) {
@@ -64,6 +66,11 @@ func (w *world) WaitingTaskQueues(context.Context) ([]string, error) { return []
 func (w *world) ReleaseLimited(_ context.Context, account string) ([]string, error) {
 	w.note("release limited %s", account)
 	return w.released, nil
+}
+
+func (w *world) ReleaseDependents(_ context.Context, job bench.JobKey) ([]string, error) {
+	w.note("release what needs %s", job)
+	return w.dependents, nil
 }
 
 func (w *world) HandedOutTo(_ context.Context, id bench.RequestID) ([]bench.HandOut, error) {
@@ -209,8 +216,11 @@ func TestAfterEndAndSweepFillTaskQueues(t *testing.T) {
 	t.Parallel()
 	w := &world{released: []string{"a", "b"}, relevel: []store.Relevelled{{JobRef: bench.JobRef{Key: "late"}, Level: 2}, {JobRef: bench.JobRef{Key: "early"}, Level: 2}}}
 	d := dispatcher(w)
-	require.NoError(t, d.AfterEnd(t.Context(), bench.JobEnd{TaskQueue: "a", Submitter: "ada"}))
+	require.NoError(t, d.AfterEnd(t.Context(), "one", bench.JobEnd{TaskQueue: "a", Submitter: "ada"}))
 	require.Equal(t, []string{"release limited ada", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done)
+	w.done, w.dependents = nil, []string{"c", "b"}
+	require.NoError(t, d.AfterEnd(t.Context(), "one", bench.JobEnd{TaskQueue: "a", Submitter: "ada", Needed: true}))
+	require.Equal(t, []string{"release limited ada", "release what needs one", "fill a up to 4, strict 16", "fill b up to 4, strict 16", "fill c up to 4, strict 16"}, w.done)
 	w.done = nil
 	require.NoError(t, d.Sweep(t.Context()))
 	require.Equal(t, []string{"record late at 2", "release held", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done, "what is not there yet is tried again")

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/fairshare"
@@ -23,6 +24,9 @@ type Backlog interface {
 	// of its jobs has ended. It lists the task queues in which the account has jobs; none
 	// for an account without a limit.
 	ReleaseLimited(ctx context.Context, account string) ([]string, error)
+	// ReleaseDependents releases the jobs that waited for the end of a job, and lists the
+	// task queues in which they wait.
+	ReleaseDependents(ctx context.Context, job bench.JobKey) ([]string, error)
 	// ReleaseHeld releases held jobs that may go now and that no event has released.
 	ReleaseHeld(ctx context.Context) error
 }
@@ -83,14 +87,19 @@ func (d *Dispatcher) fill(ctx context.Context, f filling, taskQueue string) erro
 }
 
 // AfterEnd fills the task queues that profit from a job's end: first the one whose
-// collector became free, then those with jobs that the account's limit held.
-func (d *Dispatcher) AfterEnd(ctx context.Context, end bench.JobEnd) error {
+// collector became free, then those with jobs that the account's limit held or that
+// waited for its end.
+func (d *Dispatcher) AfterEnd(ctx context.Context, job bench.JobKey, end bench.JobEnd) error {
+	var errs []error
 	taskQueues, err := d.Record.ReleaseLimited(ctx, end.Submitter)
-	if err != nil {
-		return errors.Join(d.Fill(ctx, end.TaskQueue), err)
+	errs = append(errs, err)
+	if end.Needed {
+		of, err := d.Record.ReleaseDependents(ctx, job)
+		taskQueues, errs = append(taskQueues, of...), append(errs, err)
 	}
-	errs := []error{d.Fill(ctx, end.TaskQueue)}
-	for _, q := range taskQueues {
+	slices.Sort(taskQueues)
+	errs = append(errs, d.Fill(ctx, end.TaskQueue))
+	for _, q := range slices.Compact(taskQueues) {
 		if q != end.TaskQueue {
 			errs = append(errs, d.Fill(ctx, q))
 		}

@@ -24,10 +24,11 @@ func StrictDepth(liveCollectors int) int { return 4 * Depth(liveCollectors) }
 type Held string
 
 const (
-	NotHeld     Held = ""
-	HeldForTurn Held = "turn"  // no request that waits for it is in its turn
-	HeldByPause Held = "pause" // its project's admission is paused
-	HeldByLimit Held = "cap"   // its account has as much under way as its limit allows
+	NotHeld      Held = ""
+	HeldForTurn  Held = "turn"  // no request that waits for it is in its turn
+	HeldForInput Held = "input" // a job that it needs has not ended
+	HeldByPause  Held = "pause" // its project's admission is paused
+	HeldByLimit  Held = "cap"   // its account has as much under way as its limit allows
 )
 
 // Backlog is a queue with jobs that wait for a task queue.
@@ -43,8 +44,9 @@ type Backlog struct {
 type Candidate struct {
 	ID int64
 	Job
-	InTurn bool // a request that waits for it is in its turn
-	Paused bool // its project's admission is paused
+	InTurn  bool // a request that waits for it is in its turn
+	Blocked bool // for each of these requests, a job that it needs has not ended
+	Paused  bool // its project's admission is paused
 }
 
 // Choice is a job to hand out next, with its weight, level and turn.
@@ -165,6 +167,8 @@ func (s *Selection) Sift(found []Candidate) (chosen []Candidate, held map[Held][
 			continue
 		case !c.InTurn:
 			why = HeldForTurn
+		case c.Blocked:
+			why = HeldForInput
 		case c.Paused:
 			why = HeldByPause
 		case s.free[c.Submitter] > 0:

@@ -60,11 +60,12 @@ func TestHeldJobsDoNotBlockJobsBehindThem(t *testing.T) {
 	s := fairshare.NewSelection([]fairshare.Backlog{{Queue: "q"}}, nil, two)
 	s.Limit("ada", fairshare.Unlimited)
 	s.Limit("bob", 1)
-	waits, paused := candidate(1, "q", "ada"), candidate(2, "q", "ada")
-	waits.InTurn, waits.Paused, paused.Paused = false, true, true
-	chosen, held := s.Sift([]fairshare.Candidate{waits, paused, candidate(3, "q", "bob"), candidate(4, "q", "bob")})
+	waits, paused, blocked := candidate(1, "q", "ada"), candidate(2, "q", "ada"), candidate(7, "q", "ada")
+	waits.InTurn, waits.Blocked, waits.Paused, paused.Paused = false, true, true, true
+	blocked.Blocked, blocked.Paused = true, true
+	chosen, held := s.Sift([]fairshare.Candidate{waits, paused, blocked, candidate(3, "q", "bob"), candidate(4, "q", "bob")})
 	require.Equal(t, []fairshare.Candidate{candidate(3, "q", "bob")}, chosen)
-	require.Equal(t, map[fairshare.Held][]int64{fairshare.HeldForTurn: {1}, fairshare.HeldByPause: {2}, fairshare.HeldByLimit: {4}}, held)
+	require.Equal(t, map[fairshare.Held][]int64{fairshare.HeldForTurn: {1}, fairshare.HeldForInput: {7}, fairshare.HeldByPause: {2}, fairshare.HeldByLimit: {4}}, held)
 	require.Equal(t, []string{"q"}, s.Open(), "one more is wanted")
 	chosen, held = s.Sift([]fairshare.Candidate{candidate(5, "q", "ada"), candidate(6, "q", "ada")})
 	require.Equal(t, []fairshare.Candidate{candidate(5, "q", "ada")}, chosen)

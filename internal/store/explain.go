@@ -54,7 +54,7 @@ func (s *Store) QueuePosition(ctx context.Context, key bench.JobKey) (QueuePosit
 				select from job_queue e where e.task_queue = job.task_queue and e.queue = job.queue and e.status = 'queued' and e.started_at is not null
 					and (job.started_at is null or (e.request_created, e.id) < (job.request_created, job.id))
 				union all
-				select from unnest(array['', 'turn', 'pause', 'cap']) as h (held) cross join lateral ( -- each a range of an index
+				select from unnest(array['', 'turn', 'input', 'pause', 'cap']) as h (held) cross join lateral ( -- each a range of an index
 					(select from job_queue e where `+freshBeside+` and e.request_created < job.request_created order by e.request_created, e.id limit $2)
 					union all
 					(select from job_queue e where `+freshBeside+` and e.request_created = job.request_created and e.id < job.id order by e.id limit $2)
@@ -113,6 +113,22 @@ func (s *Store) JobWaiters(ctx context.Context, key bench.JobKey) ([]JobWaiter, 
 		join request_job w on w.job_id = j.id join benchmark_request wr on wr.id = w.request_id
 		where j.key = $1 and `+stillWaits+` order by wr.created_at, wr.id`, key)
 	return ws, wrap("listing the requests that wait for job "+string(key), err)
+}
+
+// OpenInputs maps jobs that are held until others have ended to these.
+func (s *Store) OpenInputs(ctx context.Context, keys ...bench.JobKey) (map[bench.JobKey][]bench.JobKey, error) {
+	type row struct {
+		Key    bench.JobKey
+		Inputs []bench.JobKey
+	}
+	rows, err := all[row](ctx, s.pool, `
+		select j.key, array_agg(distinct f.key) as inputs from job_queue j join graph_edge e on e.to_job = j.id join job_queue f on f.id = e.from_job
+		where j.key = any($1) and j.status = 'queued' and j.held = 'input' and f.status in ('queued', 'handed_out', 'in_progress') group by j.key`, keys)
+	inputs := make(map[bench.JobKey][]bench.JobKey, len(rows))
+	for _, r := range rows {
+		inputs[r.Key] = r.Inputs
+	}
+	return inputs, wrap("listing what jobs wait for", err)
 }
 
 // Submitters maps jobs to the accounts whose limits apply to them.

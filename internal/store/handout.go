@@ -30,6 +30,13 @@ const activeWaiter = `
 	select from request_job w join benchmark_request wr on wr.id = w.request_id
 	where w.job_id = j.id and ` + inItsTurn
 
+// readyWaiter narrows [activeWaiter] to requests in which every job that job j needs has
+// ended. Optional ones of the request do not keep others waiting.
+const readyWaiter = activeWaiter + ` and not exists (
+	select from graph g join graph_edge e on e.graph_id = g.id join job_queue f on f.id = e.from_job
+	join request_job fw on fw.request_id = g.request_id and fw.job_id = f.id
+	where g.request_id = w.request_id and e.to_job = j.id and f.status in ('queued', 'handed_out', 'in_progress') and not fw.optional and not fw.superseded)`
+
 // handOutColumns selects the columns of a [handOutRow] from job j; request is the
 // expression for the request that receives the job.
 func handOutColumns(request string) string {

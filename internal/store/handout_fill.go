@@ -223,7 +223,7 @@ func (h *handOut) lock(ctx context.Context, ids []int64, passLocked bool) ([]fai
 		Waiting bool // as a row; not part of where, which could use the index of all waiting jobs
 	}
 	found, err := all[row](ctx, h.tx, `
-		select j.id, j.queue, j.submitter, j.branch, j.status = 'queued' as waiting, exists (`+activeWaiter+`) as in_turn, not (`+unpaused+`) as paused
+		select j.id, j.queue, j.submitter, j.branch, j.status = 'queued' as waiting, exists (`+activeWaiter+`) as in_turn, not exists (`+readyWaiter+`) as blocked, not (`+unpaused+`) as paused
 		from job_queue j where j.id = any($1)
 		order by j.queue, (j.started_at is null), j.request_created, j.id`, ids)
 	var waiting []fairshare.Candidate
@@ -315,7 +315,7 @@ func (h *handOut) write(ctx context.Context) ([]bench.HandOut, error) {
 			update job_queue j set status = 'handed_out', handed_out_at = clock_timestamp(), handed_out_to = (`+firstWaiter+`),
 				weight = t.weight, priority = t.level, turn = t.turn
 			from unnest($1::bigint[], $2::float8[], $3::int[], $4::int[]) as t (id, weight, level, turn)
-			where j.id = t.id and exists (`+activeWaiter+`)
+			where j.id = t.id and exists (`+readyWaiter+`)
 			returning j.*
 		)
 		select `+handOutColumns("j.handed_out_to")+` from handed j order by j.request_created, j.id`, ids, weights, levels, turns)

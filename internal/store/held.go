@@ -25,18 +25,36 @@ func releaseJobsOf(ctx context.Context, tx pgx.Tx, id bench.RequestID) error {
 	return releaseHeld(ctx, tx, `j.held = 'turn' and j.id in (select job_id from request_job where request_id = $1)`, id)
 }
 
+// ReleaseDependents releases the jobs that waited for the end of a job, and lists the task
+// queues in which they wait.
+func (s *Store) ReleaseDependents(ctx context.Context, key bench.JobKey) (taskQueues []string, err error) {
+	err = s.inTx(ctx, "releasing what waits for job "+string(key), func(tx pgx.Tx) error {
+		const dependents = `j.status = 'queued' and j.held = 'input'
+			and j.id in (select e.to_job from graph_edge e where e.from_job = (select id from job_queue where key = $1))`
+		taskQueues, err = column[string](ctx, tx, `select distinct j.task_queue from job_queue j where `+dependents+` order by j.task_queue`, key)
+		if err != nil || len(taskQueues) == 0 {
+			return err
+		}
+		return releaseHeld(ctx, tx, dependents, key)
+	})
+	return taskQueues, err
+}
+
 // releasedAtOnce bounds how many jobs a sweep reads or releases in one transaction:
 // hand-outs wait for those that it changes.
 const releasedAtOnce = 5000
 
 // ReleaseHeld releases jobs that are still held because an event was missed. It checks
-// each project and account. Of the jobs held until their request starts it reads 5000 per
-// call, and continues behind them in the next.
+// each project and account, and what jobs need. Of the jobs held until their request starts
+// it reads 5000 per call, and continues behind them in the next.
 func (s *Store) ReleaseHeld(ctx context.Context) error {
 	if err := s.releaseUnpaused(ctx); err != nil {
 		return err
 	}
 	if err := s.releaseInTurn(ctx); err != nil {
+		return err
+	}
+	if err := s.releaseReady(ctx); err != nil {
 		return err
 	}
 	accounts, err := column[string](ctx, s.pool, `
@@ -117,6 +135,19 @@ func (s *Store) releaseInTurn(ctx context.Context) error {
 	}
 	s.swept.Store(next)
 	return nil
+}
+
+// releaseReady releases jobs of which every input has ended by now, at most
+// [releasedAtOnce].
+func (s *Store) releaseReady(ctx context.Context) error {
+	return s.inTx(ctx, "releasing jobs whose inputs have ended", func(tx pgx.Tx) error {
+		ids, err := column[int64](ctx, tx, `
+			select j.id from job_queue j where j.status = 'queued' and j.held = 'input' and exists (`+readyWaiter+`) order by j.id limit $1`, releasedAtOnce)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		return releaseHeld(ctx, tx, `j.held = 'input' and j.id = any($1)`, ids)
+	})
 }
 
 // ReleaseLimited releases jobs of an account held by its limit, after one of its jobs has

@@ -82,11 +82,12 @@ func (s *Store) CancelJob(ctx context.Context, key bench.JobKey, message string)
 	})
 }
 
-// jobWhose names the batch of a job, and its last run.
+// jobWhose names the batch of a job, and its last run, and says whether others need it.
 type jobWhose struct {
 	Batch     bench.RequestID
 	Run       bench.RunID
 	Collector string
+	Needed    bool
 }
 
 // BatchIsOpen reports whether jobs of a batch are open.
@@ -112,13 +113,14 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutc
 		}
 		end = bench.JobEnd{Status: job.Status, Message: job.Message, TaskQueue: job.TaskQueue, Submitter: job.Submitter}
 		whose, err := one[jobWhose](ctx, tx, `
-			select coalesce(j.submitted_with, '') as batch, coalesce(n.id, '') as run, coalesce(n.collector, '') as collector
+			select coalesce(j.submitted_with, '') as batch, coalesce(n.id, '') as run, coalesce(n.collector, '') as collector,
+				exists (select from graph_edge e join job_queue w on w.id = e.to_job where e.from_job = j.id and w.status = 'queued' and w.held = 'input') as needed
 			from job_queue j left join lateral (select id, collector from job_run where job_id = j.id order by number desc limit 1) n on true
 			where j.id = $1`, job.ID)
 		if err != nil {
 			return err
 		}
-		end.Batch, end.Run, end.Collector = whose.Batch, whose.Run, whose.Collector
+		end.Batch, end.Run, end.Collector, end.Needed = whose.Batch, whose.Run, whose.Collector, whose.Needed
 		if job.Status.Open() {
 			if end.Status, end.Message, err = decide(tx, job); err != nil {
 				return err

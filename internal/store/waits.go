@@ -19,7 +19,7 @@ type hold struct {
 
 // holdReasons names what held jobs wait for.
 var holdReasons = map[fairshare.Held]waittime.Reason{
-	fairshare.HeldForTurn: waittime.Turn, fairshare.HeldByPause: waittime.Pause, fairshare.HeldByLimit: waittime.Limit,
+	fairshare.HeldForTurn: waittime.Turn, fairshare.HeldForInput: waittime.Input, fairshare.HeldByPause: waittime.Pause, fairshare.HeldByLimit: waittime.Limit,
 }
 
 // waitingJobs are jobs of which the same is known: how many there are, and what kept them
@@ -222,11 +222,11 @@ func recordWait(ctx context.Context, tx pgx.Tx, job bench.Job, run bench.Run) (R
 	}
 	out := RunWait{Wait: wait, Pool: w.Pool, Queue: w.Queue, Objective: queues.Of(w.Queue).Objective()}
 	_, err = tx.Exec(ctx, `
-		insert into run_wait (run_id, project, queue, pool, ready_at, runnable_at, waited, blocked_turn, blocked_pause, blocked_limit, blocked_collector)
-		values (@run, @project, @queue, @pool, @ready, @runnable, @waited, @turn, @pause, @limit, @collector)`,
+		insert into run_wait (run_id, project, queue, pool, ready_at, runnable_at, waited, blocked_turn, blocked_input, blocked_pause, blocked_limit, blocked_collector)
+		values (@run, @project, @queue, @pool, @ready, @runnable, @waited, @turn, @input, @pause, @limit, @collector)`,
 		pgx.NamedArgs{
 			"run": run.ID, "project": w.Project, "queue": w.Queue, "pool": w.Pool, "ready": w.Ready, "runnable": wait.Runnable,
-			"waited": wait.Waited.Seconds(), "turn": wait.Blocked[waittime.Turn].Seconds(), "pause": wait.Blocked[waittime.Pause].Seconds(),
+			"waited": wait.Waited.Seconds(), "turn": wait.Blocked[waittime.Turn].Seconds(), "input": wait.Blocked[waittime.Input].Seconds(), "pause": wait.Blocked[waittime.Pause].Seconds(),
 			"limit": wait.Blocked[waittime.Limit].Seconds(), "collector": wait.Blocked[waittime.Collector].Seconds(),
 		})
 	return out, err
@@ -290,15 +290,15 @@ func (w Waits) Objective(queue string) time.Duration {
 // readStarted reads the jobs that have started.
 func (w *Waits) readStarted(ctx context.Context, tx pgx.Tx, filter WaitFilter) error {
 	type row struct {
-		Pool, Queue                   string
-		Block                         time.Time
-		Tenths                        int64 // waited, see waittime.Resolution
-		Runs                          int
-		Turn, Pause, Limit, Collector float64
+		Pool, Queue                          string
+		Block                                time.Time
+		Tenths                               int64 // waited, see waittime.Resolution
+		Runs                                 int
+		Turn, Input, Pause, Limit, Collector float64
 	}
 	rows, err := all[row](ctx, tx, `
 		select w.pool, w.queue, date_bin('15 minutes', w.runnable_at, 'epoch') as block, ceil(w.waited * 10)::bigint as tenths, count(*) as runs,
-			sum(w.blocked_turn) as turn, sum(w.blocked_pause) as pause, sum(w.blocked_limit) as "limit", sum(w.blocked_collector) as collector
+			sum(w.blocked_turn) as turn, sum(w.blocked_input) as input, sum(w.blocked_pause) as pause, sum(w.blocked_limit) as "limit", sum(w.blocked_collector) as collector
 		from run_wait w where w.runnable_at >= @from and `+waitFiltered+` group by 1, 2, 3, 4`, filter.args(pgx.NamedArgs{"from": w.From}))
 	for _, r := range rows {
 		if r.Block.Before(w.From) {
@@ -307,7 +307,7 @@ func (w *Waits) readStarted(ctx context.Context, tx pgx.Tx, filter WaitFilter) e
 		w.Samples = append(w.Samples, waittime.Sample{
 			Place: waittime.Place{Pool: r.Pool, Queue: r.Queue}, Runnable: r.Block, Waited: time.Duration(r.Tenths) * waittime.Resolution,
 			Started: true, Jobs: r.Runs, Blocked: map[waittime.Reason]time.Duration{
-				waittime.Turn: asSeconds(r.Turn), waittime.Pause: asSeconds(r.Pause), waittime.Limit: asSeconds(r.Limit), waittime.Collector: asSeconds(r.Collector),
+				waittime.Turn: asSeconds(r.Turn), waittime.Input: asSeconds(r.Input), waittime.Pause: asSeconds(r.Pause), waittime.Limit: asSeconds(r.Limit), waittime.Collector: asSeconds(r.Collector),
 			},
 		})
 	}

@@ -11,13 +11,14 @@ type Reason string
 // Reasons in the order of precedence: a moment at which several apply counts for the first.
 const (
 	Turn      Reason = "turn"      // no request that waits for it is in its turn
+	Input     Reason = "input"     // a job that it needs has not ended
 	Pause     Reason = "pause"     // its project is paused
 	Limit     Reason = "limit"     // its account has as much under way as it may
 	Collector Reason = "collector" // no collector that could run it is live
 )
 
 // Reasons returns all reasons, in the order of precedence.
-func Reasons() []Reason { return []Reason{Turn, Pause, Limit, Collector} }
+func Reasons() []Reason { return []Reason{Turn, Input, Pause, Limit, Collector} }
 
 // Span is a period that includes From and excludes To. A zero From: it began before anything
 // that is known; a zero To: it goes on.

@@ -74,7 +74,7 @@ func TestEachMinuteCountsOnce(t *testing.T) {
 		var obstacles []waittime.Obstacle
 		for range random.IntN(6) {
 			from := random.IntN(100) - 10
-			o := waittime.Obstacle{Reason: waittime.Reasons()[random.IntN(4)], Span: between(from, from+random.IntN(40))}
+			o := waittime.Obstacle{Reason: waittime.Reasons()[random.IntN(len(waittime.Reasons()))], Span: between(from, from+random.IntN(40))}
 			if random.IntN(10) == 0 {
 				o.To = time.Time{}
 			}

@@ -62,6 +62,8 @@ type Jobs interface {
 	JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, error)
 	JobWaiters(ctx context.Context, key bench.JobKey) ([]store.JobWaiter, error)
 	QueuePosition(ctx context.Context, key bench.JobKey) (store.QueuePosition, error)
+	// OpenInputs returns, for jobs held until others have ended, these others.
+	OpenInputs(ctx context.Context, keys ...bench.JobKey) (map[bench.JobKey][]bench.JobKey, error)
 	// Submitters returns the account of each job.
 	Submitters(ctx context.Context, keys []bench.JobKey) (map[bench.JobKey]string, error)
 	// AccountHold returns the limits of an account on a branch; an empty branch stands for

@@ -29,6 +29,7 @@ var now = time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 type record struct {
 	inspect.Record // panics: the test has no such facts
 	jobs           []bench.Job
+	inputs         map[bench.JobKey][]bench.JobKey
 	stranded       []store.WaitingJob
 	submitters     map[bench.JobKey]string
 	full           map[string]bool // accounts at their limit
@@ -63,6 +64,10 @@ func (r *record) SetMembers(context.Context, string) ([]string, error)      { re
 func (r *record) InFlightOf(context.Context, bench.RequestID) (bool, error) { return true, nil }
 func (r *record) StrandedJobs(_ context.Context, keys ...bench.JobKey) ([]store.WaitingJob, error) {
 	return r.stranded, nil
+}
+
+func (r *record) OpenInputs(context.Context, ...bench.JobKey) (map[bench.JobKey][]bench.JobKey, error) {
+	return r.inputs, nil
 }
 
 func (r *record) Submitters(_ context.Context, keys []bench.JobKey) (map[bench.JobKey]string, error) {
@@ -150,6 +155,8 @@ func TestWaitsNameWhatHoldsAJobFirst(t *testing.T) {
 		"its turn":            {record{}, "its turn at pool"},
 		"a limit":             {record{full: map[string]bool{"ada": true}}, "its limit max_running 2"},
 		"no live collector":   {record{full: map[string]bool{"ada": true}, stranded: []store.WaitingJob{waiting("one")}}, "collector"},
+		"an input":            {record{full: map[string]bool{"ada": true}, inputs: map[bench.JobKey][]bench.JobKey{"one": {"two"}}}, "it needs job two, which has not ended; 'benchloom explain two' says why"},
+		"inputs":              {record{inputs: map[bench.JobKey][]bench.JobKey{"one": {"two", "three"}}}, "it needs job two and 1 other, which have not ended"},
 		"a pause of all":      {record{paused: map[string]bool{"go": true}, full: map[string]bool{"ada": true}, stranded: []store.WaitingJob{waiting("one")}}, "was paused by ada: the machine moves"},
 		"another one's limit": {record{full: map[string]bool{"bob": true}}, "its turn at pool"},
 	} {

@@ -85,8 +85,8 @@ func (i *Inspector) addSize(ctx context.Context, j bench.Job, c *diagnose.JobCas
 	return nil
 }
 
-// addWaiters adds the requests that wait for the job, and the pause of its project's
-// queue.
+// addWaiters adds the requests that wait for the job, the jobs for which it waits, and the
+// pause of its project's queue.
 func (i *Inspector) addWaiters(ctx context.Context, j bench.Job, c *diagnose.JobCase) error {
 	waiters, err := i.Record.JobWaiters(ctx, j.Key)
 	if err != nil {
@@ -95,6 +95,11 @@ func (i *Inspector) addWaiters(ctx context.Context, j bench.Job, c *diagnose.Job
 	for _, w := range waiters {
 		c.Waiters = append(c.Waiters, diagnose.Waiter{ID: w.ID, InTurn: w.InTurn})
 	}
+	inputs, err := i.Record.OpenInputs(ctx, j.Key)
+	if err != nil {
+		return err
+	}
+	c.Inputs = inputs[j.Key]
 	c.Pause, err = i.pause(ctx, j.Project)
 	return err
 }

@@ -41,9 +41,16 @@ func (i *Inspector) Waits(ctx context.Context, jobs []bench.Job, running map[ben
 	if err != nil {
 		return nil, err
 	}
+	inputs, err := i.Record.OpenInputs(ctx, queued...)
+	if err != nil {
+		return nil, err
+	}
+	for key, of := range inputs {
+		waits[key] = diagnose.InputWords(of)
+	}
 	held := holds{inspector: i, pauses: make(map[string]*diagnose.Pause), accounts: make(map[string]diagnose.Account)}
 	for key, submitter := range submitters {
-		words, err := held.words(ctx, projects[key], submitter, stranded[key] != "")
+		words, err := held.words(ctx, projects[key], submitter, stranded[key] != "" || len(inputs[key]) > 0)
 		if err != nil {
 			return nil, err
 		}
@@ -62,9 +69,9 @@ type holds struct {
 }
 
 // words returns the pause or limit that holds a waiting job, worded as in its explanation;
-// empty: none. A pause takes precedence over everything; a stranded task queue takes
-// precedence over a limit.
-func (h holds) words(ctx context.Context, project, submitter string, stranded bool) (string, error) {
+// empty: none. A pause takes precedence over everything; a stranded task queue, or an input
+// that has not ended, takes precedence over a limit.
+func (h holds) words(ctx context.Context, project, submitter string, otherwise bool) (string, error) {
 	pause, known := h.pauses[project]
 	if !known {
 		var err error
@@ -84,7 +91,7 @@ func (h holds) words(ctx context.Context, project, submitter string, stranded bo
 	switch {
 	case pause != nil:
 		return pause.Words(project), nil
-	case account.Full() && !stranded:
+	case account.Full() && !otherwise:
 		return account.Words(), nil
 	}
 	return "", nil
