@@ -86,10 +86,7 @@ type getGraph struct {
 }
 
 func (s *graphHandlers) getGraph(ctx context.Context, in *getGraph) (*body[apiclient.GraphDetail], error) {
-	ref, number := in.Graph, 0
-	if id, err := bench.ParseGraphID(in.Graph); err == nil {
-		ref, number = string(id.Request), id.Number
-	}
+	ref, number := graphRef(in.Graph)
 	r, err := s.request(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -97,13 +94,30 @@ func (s *graphHandlers) getGraph(ctx context.Context, in *getGraph) (*body[apicl
 	set, err := s.record.GraphSet(ctx, r.ID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, problemf(http.StatusNotFound, "unknown-graph", "request %s has no graph: it has no jobs yet, runs commands, or was made before graphs were recorded; 'benchloom request jobs %s' lists its jobs", r.ID, r.ID)
+		return nil, noGraph(r, 0)
 	case err != nil:
 		return nil, err
 	case number > 0 && !slices.ContainsFunc(set.Graphs, func(g graphset.Graph) bool { return g.Number == number }):
-		return nil, problemf(http.StatusNotFound, "unknown-graph", "request %s has %s, and none with the number %d; 'benchloom graph list %s --request %s' lists them", r.ID, count(len(set.Graphs), "graph"), number, r.Project, r.ID)
+		return nil, noGraph(r, number)
 	}
 	return answer(graphDetail(r, set, number, s.Now()), nil)
+}
+
+// graphRef splits the ID of a graph into that of its request and its number. Anything else
+// names a request; the number is 0.
+func graphRef(s string) (request string, number int) {
+	if id, err := bench.ParseGraphID(s); err == nil {
+		return string(id.Request), id.Number
+	}
+	return s, 0
+}
+
+// noGraph reports that a request has no graph with a number, or none at all if it is 0.
+func noGraph(r bench.Request, number int) error {
+	if number > 0 {
+		return problemf(http.StatusNotFound, "unknown-graph", "request %s has no graph with the number %d; 'benchloom graph list %s --request %s' lists those that it has", r.ID, number, r.Project, r.ID)
+	}
+	return problemf(http.StatusNotFound, "unknown-graph", "request %s has no graph: it has no jobs yet, runs commands, or was made before graphs were recorded; 'benchloom request jobs %s' lists its jobs", r.ID, r.ID)
 }
 
 func graphOf(g graphset.Graph, sum graphset.Sum) apiclient.Graph {

@@ -96,7 +96,7 @@ func TestGraphsThatThereAreNot(t *testing.T) {
 	for path, want := range map[string]string{
 		"/graphs/" + string(command.ID):               "has no graph: it has no jobs yet, runs commands, or was made before graphs were recorded",
 		"/graphs/" + string(command.ID) + "-1":        "has no graph",
-		"/graphs/" + string(failed.request.ID) + "-3": "has 2 graphs, and none with the number 3",
+		"/graphs/" + string(failed.request.ID) + "-3": "has no graph with the number 3",
 		"/graphs/rabcdefghjk-1":                       "there is no request rabcdefghjk",
 		"/graphs/go:9.9":                              "has no request for",
 		"/projects/nothing/graphs":                    "nothing",
@@ -145,4 +145,69 @@ func TestThePageOfGraphs(t *testing.T) {
 	}
 	require.Equal(t, http.StatusNotFound, b.page(t, "", "/graphs/"+id+"-9").status)
 	require.Equal(t, http.StatusNotFound, b.page(t, "", "/graphs/rabcdefghjk").status)
+}
+
+// A retrigger is refused with what would be accepted.
+func TestWhatCannotBeRetriggered(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	failed, set := b.graphed(t, "1.26.0")
+	id, retried := string(failed.request.ID), set.Nodes[1].Job
+	command, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}})
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		graph, body string
+		status      int
+		want        string
+	}{
+		"a command":                {string(command.ID), `{"select": "state=failure"}`, http.StatusNotFound, "has no graph"},
+		"another number":           {id + "-3", `{}`, http.StatusNotFound, "has no graph with the number 3"},
+		"nothing":                  {id, `{}`, http.StatusUnprocessableEntity, "nothing says which jobs run again; name jobs, select them, or name one graph of the set"},
+		"a job that was replaced":  {id, `{"jobs": ["` + string(failed.key) + `"]}`, http.StatusConflict, "was replaced by " + string(retried) + "; name that one"},
+		"a job that has not ended": {id, `{"jobs": ["` + string(retried) + `"]}`, http.StatusConflict, "has not ended, it is ready; wait for its end, or cancel its request first; 'benchloom graph show " + id + "' shows them"},
+		"a strange job":            {id, `{"jobs": ["aaaaaaaaaaaaaaaa"]}`, http.StatusConflict, "job aaaaaaaaaaaaaaaa does not belong to it"},
+		"nothing that matches":     {id, `{"select": "state=failure"}`, http.StatusUnprocessableEntity, "no job of it that has ended matches state=failure"},
+		"a bad selector":           {id, `{"select": "size=9"}`, http.StatusUnprocessableEntity, `jobs have no field \"size\"; use kind, stage, state, target or benchmark`},
+		"a bad downstream":         {id, `{"select": "state=failure", "downstream": "some"}`, http.StatusUnprocessableEntity, `downstream is \"some\"; use none, portion or all`},
+		"a portion of nothing":     {id, `{"select": "state=failure", "downstream": "portion"}`, http.StatusUnprocessableEntity, "a portion needs the jobs whose dependents it selects"},
+		"another field":            {id, `{"times": 1000000}`, http.StatusUnprocessableEntity, "unexpected property"},
+	} {
+		r := b.send(t, "writer", http.MethodPost, "/api/v1/graphs/"+c.graph+"/retrigger", c.body)
+		require.Equal(t, c.status, r.status, "%s: %s", name, r.body)
+		require.Contains(t, r.body, c.want, name)
+	}
+}
+
+// A preview names what would run again and its cost; the call does it once for each key.
+func TestARetriggerByTheAPI(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	j := b.measure(t, "1.26.0", 1, b.register(t, "c1"))
+	id := string(j.request.ID)
+	in := apiclient.Retrigger{Act: apiclient.Act{Reason: "a noisy machine", IdempotencyKey: "k"}, Select: "kind=benchmark"}
+	preview, err := b.writer.Retrigger(t.Context(), id, in, true)
+	require.NoError(t, err)
+	require.True(t, preview.Operation.DryRun)
+	require.Len(t, preview.Operation.Preview.Jobs, 1)
+	require.Equal(t, j.key, preview.Operation.Preview.Jobs[0].Job)
+	require.Equal(t, bench.Completed, preview.Status)
+
+	for again := range 2 {
+		done, err := b.writer.Retrigger(t.Context(), id, in, false)
+		require.NoError(t, err)
+		require.Equal(t, again == 1, done.Operation.Repeated)
+		require.Equal(t, id+"-2", done.Operation.Graph)
+		require.NotEqual(t, bench.Completed, done.Status)
+	}
+	set, err := b.reader.Graph(t.Context(), id)
+	require.NoError(t, err)
+	require.Len(t, set.Graphs, 2)
+	require.Equal(t, []any{bench.GraphRetrigger, id + "-1"}, []any{set.Graphs[1].Reason, set.Graphs[1].Follows})
+	in.Select = "stage=own"
+	_, err = b.writer.Retrigger(t.Context(), id, in, false)
+	require.ErrorContains(t, err, "was used for 'retrigger")
+	_, err = b.reader.Retrigger(t.Context(), id, in, true)
+	require.Error(t, err, "readers may not")
 }

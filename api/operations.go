@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graphset"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -66,6 +67,8 @@ func (s *operatorHandlers) register() {
 	handle(s.base, onRequest("remeasure", "Open a request that has ended again, for what has results too", "The former results stay in the record; the newest generation counts."), s.remeasureRequest)
 	handle(s.base, operation{id: "retry-job", method: http.MethodPost, path: "/jobs/{job}/retry", need: toWrite, scope: ofProject, tag: "operators",
 		summary: "Retry a job that has ended", description: "A job of the next generation replaces it, with the test cases that lack a result. Its request is reopened if it has ended."}, s.retryJob)
+	handle(s.base, operation{id: "retrigger", method: http.MethodPost, path: "/graphs/{graph}/retrigger", need: toWrite, scope: ofProject, tag: "graphs", maxBody: namesBody,
+		summary: "Run jobs of a graph, or of a request's graphs, again", description: "Jobs of the next generation replace them, in a new graph of the same set, with all their test cases. A job starts after those of the graph that it needs. The request is reopened if it has ended."}, s.retrigger)
 	handle(s.base, operation{id: "invalidate-results", method: http.MethodPost, path: "/results/invalidate", need: toAdmin, tag: "operators",
 		summary: "Invalidate results", description: "They stay in the record, but are left out of comparisons and exports. A retry measures their test cases again."}, s.invalidateResults)
 	handle(s.base, operation{id: "purge-artifact", method: http.MethodPost, path: "/artifacts/purge", need: toAdmin, scope: ofProject, tag: "operators",
@@ -99,7 +102,7 @@ func operationOf(o store.Operation) apiclient.Operation {
 		Preview: previewOf(o.Result.Preview),
 		ID:      o.ID, At: o.At, Who: o.Who, Action: o.Action, Project: o.Project, Subject: o.Subject, Reason: o.Reason,
 		IdempotencyKey: o.IdempotencyKey, Detail: o.Detail, Changed: o.Result.Changed, Message: o.Result.Message, Requests: o.Result.Requests,
-		Jobs: o.Result.Jobs, TestCases: o.Result.TestCases, Runs: o.Result.Runs, Results: o.Result.Results,
+		Jobs: o.Result.Jobs, TestCases: o.Result.TestCases, Runs: o.Result.Runs, Graph: o.Result.Graph, Results: o.Result.Results,
 		Repeated: o.Repeated, DryRun: o.ID == 0,
 	}
 }
@@ -199,11 +202,8 @@ func (s *operatorHandlers) previewed(ctx context.Context, r bench.Request, again
 	}
 	who.DryRun = true
 	done, err := s.record.Reopen(ctx, r.ID, again, who)
-	if errors.Is(err, store.ErrNothingToMeasure) {
-		return nil, nothingLacks(r, again)
-	}
 	if err != nil {
-		return nil, err
+		return nil, refusedAgain(r, again, err)
 	}
 	return s.operated(ctx, r.ID, done)
 }
@@ -247,11 +247,8 @@ func (s *operatorHandlers) reopen(ctx context.Context, r bench.Request, again st
 		}
 	}
 	done, err := s.record.Reopen(ctx, r.ID, again, who)
-	if errors.Is(err, store.ErrNothingToMeasure) {
-		return nil, nothingLacks(r, again)
-	}
 	if err != nil {
-		return nil, err
+		return nil, refusedAgain(r, again, err)
 	}
 	if r, err = s.record.Request(ctx, r.ID); err != nil {
 		return nil, err
@@ -287,7 +284,56 @@ func (s *operatorHandlers) settle(ctx context.Context, r bench.Request) error {
 	return unavailable(fmt.Sprintf("the workflow of request %s is still ending, or Temporal does not answer; try again in a moment, and look at %s in the Temporal Web UI if it stays so", r.ID, r.Ref().WorkflowID()))
 }
 
+type retriggerGraph struct {
+	Graph  string `path:"graph" doc:"ID of the graph; or ID of a request, or project:tag of its artifact: all of its graphs." example:"r7k2m4q9xt2-1"`
+	DryRun bool   `query:"dry_run" doc:"Only tell what would run again, and how much machine time that took last."`
+	Body   apiclient.Retrigger
+}
+
+func (s *operatorHandlers) retrigger(ctx context.Context, in *retriggerGraph) (*body[apiclient.RequestOperation], error) {
+	ref, number := graphRef(in.Graph)
+	r, err := s.request(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	choice := graphset.Choice{Number: number, Jobs: in.Body.Jobs}
+	if choice.Select, err = graphset.ParseSelector(in.Body.Select); err != nil {
+		return nil, err
+	}
+	if choice.Downstream, err = graphset.ParseDownstream(in.Body.Downstream); err != nil {
+		return nil, err
+	}
+	again := store.ReopenOptions{Retrigger: &choice}
+	if in.DryRun {
+		return s.previewed(ctx, r, again, in.Body.Act)
+	}
+	return s.reopen(ctx, r, again, in.Body.Act)
+}
+
+// refusedAgain words why a request is not reopened.
+func refusedAgain(r bench.Request, again store.ReopenOptions, err error) error {
+	var choice *graphset.ChoiceError
+	var nothing *graphset.NothingChosenError
+	var downstream *graphset.DownstreamError
+	switch show := fmt.Sprintf("'benchloom graph show %s' shows them", r.ID); {
+	case errors.As(err, &choice):
+		return problemf(http.StatusConflict, "cannot-run-again", "job %s %s; %s", choice.Job, choice.Why, show)
+	case errors.As(err, &nothing):
+		return problemf(http.StatusUnprocessableEntity, "nothing-to-measure", "request %s: %s; %s", r.ID, nothing, show)
+	case errors.As(err, &downstream):
+		return problemf(http.StatusUnprocessableEntity, "downstream", "%s", downstream)
+	case again.Retrigger != nil && errors.Is(err, store.ErrNotFound):
+		return noGraph(r, again.Retrigger.Number)
+	case errors.Is(err, store.ErrNothingToMeasure):
+		return nothingLacks(r, again)
+	}
+	return err
+}
+
 func nothingLacks(r bench.Request, again store.ReopenOptions) error {
+	if again.Retrigger != nil {
+		return problemf(http.StatusConflict, "nothing-to-measure", "later jobs of request %s have all of their test cases; 'benchloom graph show %s' shows these", r.ID, r.ID)
+	}
 	if again.Remeasure {
 		of := "test cases that were to be measured; retry it instead"
 		if len(again.Benchmarks) > 0 {

@@ -173,6 +173,58 @@ func TestActingOnARequest(t *testing.T) {
 	require.Contains(t, b.page(t, api.RoleWriter, past).text(), "it has not ended")
 }
 
+// A portion of a graph is retriggered by a form, which shows first what that would be.
+func TestAPortionIsRetriggeredByPage(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	old := b.measure(t, "1.25.0", 1, b.register(t, "c1"))
+	id := string(old.request.ID)
+	set := b.page(t, "", "/graphs/"+id)
+	require.Contains(t, set.links(), "/graphs/"+id+"/retrigger")
+	one := "/graphs/" + id + "/retrigger?job=" + string(old.key)
+	require.Contains(t, set.links(), one)
+
+	path := "/graphs/" + id + "/retrigger"
+	for _, empty := range []string{path, "/graphs/go:1.25.0/retrigger"} {
+		p := b.page(t, api.RoleWriter, empty)
+		p.requireSound(t, empty)
+		require.Empty(t, p.section("preview"), "nothing was chosen yet")
+		require.Nil(t, p.fields(path))
+		require.Contains(t, p.text(), "Jobs that run again")
+	}
+	p := b.page(t, api.RoleWriter, one)
+	p.requireSound(t, one)
+	require.Contains(t, p.section("preview"), "1 job, 2 test cases")
+	require.Contains(t, p.text(), "The portion of what needs it")
+	require.Contains(t, p.text(), "benchloom retrigger "+id+" "+string(old.key)+" --reason WHY")
+	chosen := path + "?kind=benchmark&stage=&state=success&benchmark=&downstream=none"
+	p = b.page(t, api.RoleWriter, chosen)
+	p.requireSound(t, chosen)
+	require.Contains(t, p.text(), "benchloom retrigger "+id+" --select kind=benchmark,state=success --downstream none --reason WHY")
+	for query, why := range map[string]string{
+		"?state=failure": "no job of it that has ended matches state=failure", "?downstream=all": "nothing says which jobs run again", "?job=aaaaaaaaaaaaaaaa": "does not belong to it",
+		"?state=lost": "no job in state “lost” can run again", "?benchmark=none": "matches benchmark=none",
+	} {
+		p := b.page(t, api.RoleWriter, path+query)
+		p.requireSound(t, path+query)
+		require.Contains(t, strings.NewReplacer(`"`, "“", "“", "“").Replace(p.text()), strings.ReplaceAll(why, "”", "“"), query)
+		require.Nil(t, p.fields(path), "there is nothing to send")
+	}
+	require.Nil(t, b.page(t, api.RoleReader, one).fields(path), "readers may not")
+	require.Contains(t, b.page(t, "", one).text(), "sign in")
+
+	sent := b.page(t, api.RoleWriter, chosen).fields(path)
+	sent.Set("reason", "a noisy machine")
+	for range 2 { // a form that is sent twice acts once
+		done := b.form(t, b.cookieOf(t, api.RoleWriter), path, sent)
+		require.Equal(t, http.StatusSeeOther, done.status, done.body)
+		require.Equal(t, "/graphs/"+id+"-2", done.header.Get("Location"))
+	}
+	require.Contains(t, b.page(t, "", "/graphs/"+id+"-2").text(), "in place of")
+	require.Contains(t, b.page(t, "", "/requests/"+id).section("audit"), "retrigger, because “ a noisy machine ”")
+}
+
 func TestTheQueuesShowWhoseTurnItIs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -248,6 +248,13 @@ var examples = map[string]func(*rolesWorld) example{
 	"unstick-request": func(w *rolesWorld) example {
 		return example{"/requests/" + w.request() + "/unstick", "{}", "application/json"}
 	},
+	"retrigger": func(w *rolesWorld) example {
+		run, j := w.run()
+		require.NoError(w.t, w.collector.FinishRun(w.t.Context(), run, apiclient.RunFinish{Outcome: bench.RunFailure}))
+		_, err := w.store.FinishJob(w.t.Context(), j.key, "it failed")
+		require.NoError(w.t, err)
+		return example{"/graphs/" + string(j.request.ID) + "/retrigger", `{"select": "state=failure", "reason": "a test"}`, "application/json"}
+	},
 	"retry-job": func(w *rolesWorld) example {
 		run, j := w.run()
 		require.NoError(w.t, w.collector.FinishRun(w.t.Context(), run, apiclient.RunFinish{Outcome: bench.RunFailure}))

@@ -19,10 +19,14 @@ import (
 // graphAPI answers the page of graphs.
 type graphAPI interface {
 	Graph(ctx context.Context, ref string) (apiclient.GraphDetail, error)
+	retriggerAPI
 }
 
 func (p *Pages) graphPages() []page {
-	return []page{{pattern: "/graphs/{graph}", parameters: []string{showParameter, groupParameter, pageParameter}, show: p.graph}}
+	return []page{
+		{pattern: "/graphs/{graph}", parameters: []string{showParameter, groupParameter, pageParameter}, show: p.graph},
+		{pattern: "/graphs/{graph}/retrigger", parameters: append([]string{jobParameter, downstreamParameter}, selectorFields...), show: p.retrigger},
+	}
 }
 
 // graphView is the content of the page of a graph, or of a set of graphs.
@@ -64,6 +68,13 @@ func (n graphNode) Note() string {
 	without := n.GraphNode
 	without.Reason = nil
 	return cli.NodeNote(without)
+}
+
+// Repeatable reports that the job may run again.
+func (n graphNode) Repeatable() bool { return repeatable(n.GraphNode) }
+
+func repeatable(n apiclient.GraphNode) bool {
+	return n.State.Ended() && !n.Input && !n.Replaced && n.Stage != bench.StageVerify && (n.Kind != graph.KindBuild || n.State != graph.Success)
 }
 
 // reasonWords lead from a node to the job at fault.

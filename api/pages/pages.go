@@ -99,7 +99,7 @@ func (p *Pages) pages() []page {
 
 // actions lists all actions.
 func (p *Pages) actions() []action {
-	return slices.Concat(p.projectActions(), p.compareActions(), p.requestActions(), p.queueActions(), p.collectorActions(), p.jobActions(), p.flameActions())
+	return slices.Concat(p.projectActions(), p.compareActions(), p.requestActions(), p.graphActions(), p.queueActions(), p.collectorActions(), p.jobActions(), p.flameActions())
 }
 
 // areas are the entries of the navigation.

@@ -27,7 +27,7 @@ type Graph struct {
 	Request bench.RequestID   `json:"request" doc:"ID of the request, and of its set of graphs."`
 	Project string            `json:"project"`
 	Tag     string            `json:"tag,omitempty"`
-	Reason  bench.GraphReason `json:"reason" doc:"Why it was written: the stages build, parent, own and verify; retry, remeasure."`
+	Reason  bench.GraphReason `json:"reason" doc:"Why it was written: the stages build, parent, own and verify; retry, remeasure, retrigger."`
 	Follows string            `json:"follows,omitempty" doc:"The latest graph with jobs that this one needs or replaces."`
 	GraphSum
 	CreatedAt time.Time `json:"created_at"`
@@ -69,7 +69,7 @@ type GraphNode struct {
 	Since     *time.Time       `json:"since,omitempty"`
 	Until     *time.Time       `json:"until,omitempty" doc:"When a blocked node is skipped unless its input succeeds."`
 	Reason    *GraphNodeReason `json:"reason,omitempty" doc:"Of a blocked or skipped node."`
-	Held      string           `json:"held,omitempty" doc:"Why a node that is ready is put aside: turn, pause, cap."`
+	Held      string           `json:"held,omitempty" doc:"Why a node that is ready is put aside: turn, input, pause, cap."`
 	Message   string           `json:"message,omitempty"`
 	StartedAt *time.Time       `json:"started_at,omitempty"`
 	EndedAt   *time.Time       `json:"ended_at,omitempty"`

@@ -34,6 +34,14 @@ type Remeasurement struct {
 	Benchmarks []string `json:"benchmarks,omitempty" maxItems:"1000" doc:"Only these; empty: all."`
 }
 
+// Retrigger repeats jobs of a graph, or of all graphs of a request.
+type Retrigger struct {
+	Act
+	Jobs       []bench.JobKey `json:"jobs,omitempty" maxItems:"10000" doc:"Keys of the jobs that run again. Without them, those that select matches; of one graph, all without both."`
+	Select     string         `json:"select,omitempty" maxLength:"4000" example:"kind=benchmark,state=failure" doc:"FIELD=VALUE,…: kind, stage, state, target and benchmark. A field that is given again adds a value. Beside named jobs, it chooses the portion downstream."`
+	Downstream string         `json:"downstream,omitempty" doc:"What becomes of jobs that need those that run again: none, portion (those that select matches) or all. Needed if there are any."`
+}
+
 // Invalidation marks results as invalid. At least one field must narrow them down.
 type Invalidation struct {
 	Act
@@ -71,6 +79,7 @@ type Operation struct {
 	Jobs      int               `json:"jobs,omitempty"`
 	TestCases int               `json:"test_cases,omitempty"`
 	Runs      int               `json:"runs,omitempty"`
+	Graph     string            `json:"graph,omitempty" doc:"The graph that was written, of a retrigger."`
 	Results   int               `json:"results,omitempty"`
 	// Preview is part of the answer to a dry run that would measure something.
 	Preview  *Preview `json:"preview,omitempty" doc:"What a dry run would measure, and its machine time."`
@@ -133,6 +142,17 @@ func (c *Client) RemeasureRequest(ctx context.Context, ref string, r Remeasureme
 // PreviewRemeasurement tells what [Client.RemeasureRequest] would do, and does nothing.
 func (c *Client) PreviewRemeasurement(ctx context.Context, ref string, r Remeasurement) (out RequestOperation, err error) {
 	_, _, err = c.do(ctx, call{method: http.MethodPost, path: v1("requests", ref, "remeasure"), query: url.Values{"dry_run": {"true"}}, in: r, out: &out})
+	return out, err
+}
+
+// Retrigger repeats jobs of a graph, named by its ID, or of all graphs of a request, named
+// by its ID or as project:tag. A preview tells what it would do, and does nothing.
+func (c *Client) Retrigger(ctx context.Context, ref string, r Retrigger, preview bool) (out RequestOperation, err error) {
+	query := url.Values{}
+	if preview {
+		query.Set("dry_run", "true")
+	}
+	_, _, err = c.do(ctx, call{method: http.MethodPost, path: v1("graphs", ref, "retrigger"), query: query, in: r, out: &out})
 	return out, err
 }
 

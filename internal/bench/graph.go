@@ -15,9 +15,10 @@ const (
 	GraphParent = GraphReason(StageParent)
 	GraphOwn    = GraphReason(StageOwn)
 	GraphVerify = GraphReason(StageVerify)
-	// GraphRetry and GraphRemeasure: somebody had jobs replaced.
+	// GraphRetry, GraphRemeasure and GraphRetrigger: somebody had jobs replaced.
 	GraphRetry     GraphReason = "retry"
 	GraphRemeasure GraphReason = "remeasure"
+	GraphRetrigger GraphReason = "retrigger"
 )
 
 // GraphID names a graph by its request and its number in the request's set, for example

@@ -13,7 +13,7 @@ import (
 
 // graphReasons say why a graph was written.
 var graphReasons = map[bench.GraphReason]string{
-	bench.GraphBuild: "build", bench.GraphParent: "backfill", bench.GraphOwn: "own jobs", bench.GraphVerify: "look", bench.GraphRetry: "retry", bench.GraphRemeasure: "measured again",
+	bench.GraphBuild: "build", bench.GraphParent: "backfill", bench.GraphOwn: "own jobs", bench.GraphVerify: "look", bench.GraphRetry: "retry", bench.GraphRemeasure: "measured again", bench.GraphRetrigger: "retriggered",
 }
 
 // GraphReason says in words why a graph was written.
@@ -91,7 +91,7 @@ func onlyIf(c graph.Condition) string {
 
 // heldWords say why a job that is ready is put aside.
 var heldWords = map[string]string{
-	"turn": "no request that waits for it has its turn", "pause": "its project is paused", "cap": "its account has as much under way as its limit allows",
+	"turn": "no request that waits for it has its turn", "input": "a job that it needs has not ended", "pause": "its project is paused", "cap": "its account has as much under way as its limit allows",
 }
 
 // NodeNote says why a node is as it is; empty: nothing is to be said.

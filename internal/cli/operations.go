@@ -38,6 +38,20 @@ func Operation(w io.Writer, o apiclient.Operation, text string) error {
 	return write(w, line)
 }
 
+// PreviewedJobs writes the jobs that would run again.
+func PreviewedJobs(w io.Writer, p apiclient.Preview, v View) error {
+	t := NewTable(Column{Heading: "in place of"}, Column{Heading: "kind"}, Column{Heading: "target"}, Column{Heading: "class", Right: true},
+		Column{Heading: "test cases", Right: true}, Column{Heading: "took last", Right: true})
+	for _, j := range p.Jobs {
+		took := "–"
+		if j.Seconds > 0 {
+			took = Duration(time.Duration(j.Seconds * float64(time.Second)))
+		}
+		t.Row(string(j.Job), string(j.Kind), string(j.Target), strconv.Itoa(int(j.SizeClass)), strconv.Itoa(j.TestCases), took)
+	}
+	return t.Write(w, v.Width)
+}
+
 // Audit writes the actions of operators.
 func Audit(w io.Writer, list apiclient.AuditList, v View) error {
 	if len(list.Operations) == 0 {

@@ -50,7 +50,7 @@ type Node struct {
 	// Status describes the job for this request: one that was ended early has cancelled
 	// what had not ended by then, also what others wait for.
 	Status bench.JobStatus
-	// Held says why it is put aside: turn, pause or cap; empty: it is not.
+	// Held says why it is put aside: turn, input, pause or cap; empty: it is not.
 	Held      string
 	Message   string
 	CreatedAt time.Time

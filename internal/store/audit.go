@@ -51,7 +51,9 @@ type OperationResult struct {
 	Jobs      int               `json:"jobs,omitempty"`
 	TestCases int               `json:"test_cases,omitempty"`
 	Runs      int               `json:"runs,omitempty"`
-	Results   int               `json:"results,omitempty"`
+	// Graph is the ID of the graph that was written; empty: none, or it is of no interest.
+	Graph   string `json:"graph,omitempty"`
+	Results int    `json:"results,omitempty"`
 	// Preview of what a dry run would measure again; not stored.
 	Preview *Preview `json:"-"`
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/fairshare"
+	"github.com/benchloom/benchloom/internal/graphset"
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
@@ -29,6 +31,9 @@ type ReopenOptions struct {
 	// are given, of all; otherwise only test cases without a result are measured.
 	Remeasure  bool
 	Benchmarks []string
+	// Retrigger chooses jobs by its graphs, which are measured again as a whole; nil: Job
+	// and Remeasure do.
+	Retrigger *graphset.Choice
 	// Present describes how the project measures now; nil: as before.
 	Present *Present
 	// Queue takes the request's jobs that are written later.
@@ -48,6 +53,8 @@ type Present struct {
 
 func (o ReopenOptions) action() string {
 	switch {
+	case o.Retrigger != nil:
+		return "retrigger"
 	case o.Remeasure:
 		return "request remeasure"
 	case o.Job != "":
@@ -57,16 +64,43 @@ func (o ReopenOptions) action() string {
 }
 
 func (o ReopenOptions) graphReason() bench.GraphReason {
-	if o.Remeasure {
+	switch {
+	case o.Retrigger != nil:
+		return bench.GraphRetrigger
+	case o.Remeasure:
 		return bench.GraphRemeasure
 	}
 	return bench.GraphRetry
 }
 
+// some reports whether only certain jobs are replaced, so that the request may be open.
+func (o ReopenOptions) some() bool { return o.Job != "" || o.Retrigger != nil }
+
+// detail returns the options as the audit keeps them.
+func (o ReopenOptions) detail() json.RawMessage {
+	switch {
+	case o.Retrigger != nil:
+		d := map[string]any{"downstream": cmp.Or(o.Retrigger.Downstream, graphset.DownstreamNone)}
+		if o.Retrigger.Number > 0 {
+			d["graph"] = o.Retrigger.Number
+		}
+		if len(o.Retrigger.Jobs) > 0 {
+			d["jobs"] = o.Retrigger.Jobs
+		}
+		if !o.Retrigger.Select.Empty() {
+			d["select"] = o.Retrigger.Select.String()
+		}
+		return detail(d)
+	case len(o.Benchmarks) > 0:
+		return detail(map[string][]string{"benchmarks": o.Benchmarks})
+	}
+	return nil
+}
+
 // Reopen opens a request that has ended, so that it is admitted once more, and writes the
 // jobs to be measured again. If it never had any jobs, they are written after its
-// admission. A single job may also be retried while its request is open. The caller
-// starts the request's workflow after the former one has ended.
+// admission. Single jobs may also be retried, and retriggered, while their request is open.
+// The caller starts the request's workflow after the former one has ended.
 //
 // If a tracked request lacks results of a suite that is not the present one, the jobs for
 // them are not written anew but dropped: they are planned from the present suite when it
@@ -76,8 +110,9 @@ func (o ReopenOptions) graphReason() bench.GraphReason {
 //
 // It returns ErrConflict if the request or the job has not ended; ErrNothingToMeasure if
 // everything has a result, or no test case has the named benchmarks; ErrNotFound if the
-// job does not belong to the request; a [fairshare.TooManyWaiting] or
-// [fairshare.TooEarly] if account limits forbid it.
+// job does not belong to the request, or the request has no graph; a
+// [fairshare.TooManyWaiting] or [fairshare.TooEarly] if account limits forbid it; and the
+// errors of [graphset.Set.Repeat].
 func (s *Store) Reopen(ctx context.Context, id bench.RequestID, options ReopenOptions, act Act) (Operation, error) {
 	what, err := s.onRequest(ctx, options.action(), id)
 	if err != nil {
@@ -86,9 +121,7 @@ func (s *Store) Reopen(ctx context.Context, id bench.RequestID, options ReopenOp
 	if options.Job != "" {
 		what.Subject = string(options.Job)
 	}
-	if len(options.Benchmarks) > 0 {
-		what.Detail = detail(map[string][]string{"benchmarks": options.Benchmarks})
-	}
+	what.Detail = options.detail()
 	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
 		if err := lockJobWriting(ctx, tx, what.Project); err != nil {
 			return OperationResult{}, err
@@ -123,6 +156,8 @@ type reopening struct {
 	sets    placeSets // of these jobs
 	// replaced maps jobs that were written to those in whose place they are.
 	replaced map[int64]int64
+	// again holds the jobs that are retriggered; nil: it is no retrigger.
+	again map[bench.JobKey]graphset.Again
 }
 
 // lackingJob is a job that has ended, with the test cases that are measured again.
@@ -134,16 +169,24 @@ type lackingJob struct {
 func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	ended := o.request.Status == bench.Completed
 	switch {
-	case !ended && o.options.Job == "":
+	case !ended && !o.options.some():
 		return OperationResult{}, fmt.Errorf("%w: it has not ended: it is %s", ErrConflict, o.request.Status)
 	case !ended && o.request.JobsDoneAt != nil:
 		return OperationResult{}, fmt.Errorf("%w: the jobs of request %s have ended and its differences are being decided; wait for its end, or cancel it first", ErrConflict, o.request.ID)
 	}
+	result := OperationResult{Changed: true, Requests: []bench.RequestID{o.request.ID}}
+	var repetition graphset.Repetition
+	if o.options.Retrigger != nil {
+		var err error
+		if repetition, err = o.repetition(ctx); err != nil {
+			return result, err
+		}
+		o.again = chosen(repetition)
+	}
 	former, err := o.jobs(ctx)
 	if err != nil {
-		return OperationResult{}, err
+		return result, err
 	}
-	result := OperationResult{Changed: true, Requests: []bench.RequestID{o.request.ID}}
 	open, dropped := 0, 0
 	var lacking []lackingJob
 	var commands []bench.Job
@@ -164,7 +207,7 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 		if err != nil {
 			return result, err
 		}
-		if len(cases) == 0 && (o.options.Remeasure || j.Superseded || j.Status == bench.JobSuccess) {
+		if len(cases) == 0 && (o.again == nil || j.Build == nil) && (o.options.Remeasure || j.Superseded || j.Status == bench.JobSuccess) {
 			continue
 		}
 		lacking = append(lacking, lackingJob{j.Job, cases})
@@ -203,9 +246,9 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 		}
 	}
 	switch {
-	case o.options.Job != "" && open > 0:
+	case o.options.some() && open > 0:
 		return result, fmt.Errorf("%w: the job has not ended", ErrConflict)
-	case result.Jobs+open+dropped == 0 && (o.options.Remeasure || o.options.Job != "" || o.request.ExpandedAt != nil):
+	case result.Jobs+open+dropped == 0 && (o.options.Remeasure || o.options.some() || o.request.ExpandedAt != nil):
 		return result, ErrNothingToMeasure
 	}
 	switch result.Message = fmt.Sprintf("%s, %s", count(result.Jobs, "job"), count(result.TestCases, "test case")); {
@@ -214,6 +257,13 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 		o.request.ExpandedAt = nil
 	case len(former) == 0 || dropped > 0:
 		result.Message = "its jobs are written when it is its turn"
+	case o.again != nil:
+		result.Message += also(repetition)
+		if !act.DryRun {
+			if result.Graph, err = o.newestGraph(ctx); err != nil {
+				return result, err
+			}
+		}
 	}
 	if ended {
 		if err := o.open(ctx, act); err != nil {
@@ -229,7 +279,7 @@ func (o reopening) checkLimits(ctx context.Context, who string) error {
 	for job, n := range o.written {
 		waiting[job.Submitter] += n
 	}
-	if o.options.Job == "" && !o.request.Deferred { // whose jobs are all written
+	if !o.options.some() && !o.request.Deferred { // whose jobs are all written
 		asked = append(asked, fairshare.Job{Queue: cmp.Or(o.options.Queue, o.request.Queue), Submitter: o.request.Submitter, Branch: o.request.Branch})
 		if o.request.ExpandedAt == nil {
 			waiting[o.request.Submitter]++
@@ -249,7 +299,7 @@ func (o reopening) checkLimits(ctx context.Context, who string) error {
 // replans reports whether the jobs are planned anew: some of a tracked request's own
 // results are lacking because of a suite that is not the present one.
 func (o reopening) replans(lacking []lackingJob) bool {
-	if o.options.Present == nil || o.options.Remeasure || o.options.Job != "" || !o.request.Type.Tracked() {
+	if o.options.Present == nil || o.options.Remeasure || o.options.some() || !o.request.Type.Tracked() {
 		return false
 	}
 	return slices.ContainsFunc(lacking, func(j lackingJob) bool {
@@ -259,7 +309,7 @@ func (o reopening) replans(lacking []lackingJob) bool {
 
 // builtOtherwise reports whether a build job's artifact is built in another way now.
 func (o reopening) builtOtherwise(j bench.Job) bool {
-	return j.Build != nil && o.options.Present != nil && o.options.Job == "" && !o.options.Present.Builds(j)
+	return j.Build != nil && o.options.Present != nil && !o.options.some() && !o.options.Present.Builds(j)
 }
 
 // drop removes a job from the request without a job in its place. Other requests keep it.
@@ -310,8 +360,8 @@ type linkedJob struct {
 func (o reopening) jobs(ctx context.Context) ([]linkedJob, error) {
 	jobs, err := all[linkedJob](ctx, o.tx, `
 		select `+jobColumns+`, rj.superseded from job_queue j join request_job rj on rj.job_id = j.id
-		where rj.request_id = $1 and rj.stage <> 'verify' and ($2 = '' or (j.key = $2 and not rj.superseded))
-		order by j.id for update of j`, o.request.ID, string(o.options.Job))
+		where rj.request_id = $1 and rj.stage <> 'verify' and (cardinality($2::text[]) = 0 or (j.key = any($2) and not rj.superseded))
+		order by j.id for update of j`, o.request.ID, o.only())
 	if err == nil && len(jobs) == 0 && o.options.Job != "" {
 		return nil, fmt.Errorf("%w: job %s does not belong to request %s, was replaced by a later one, or has measured a suspicion in turns", ErrNotFound, o.options.Job, o.request.ID)
 	}
@@ -324,6 +374,7 @@ func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, er
 	if o.options.Remeasure && j.Tag != o.request.Tag {
 		return nil, nil // its parent's: not part of the request's own results
 	}
+	again, whole := o.again[j.Key]
 	return all[bench.TestCase](ctx, o.tx, `
 		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
 		from job_test_case_state t join test_case tc on tc.id = t.test_case_id
@@ -334,7 +385,7 @@ func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, er
 				join job_test_case lt on lt.job_id = l.id and lt.test_case_id = t.test_case_id
 				where rj.request_id = $4 and rj.stage <> 'verify' order by rj.superseded, l.generation desc, l.id desc limit 1)
 		group by tc.id, t.place -- once, though a job that measures in turns has them for both sides
-		order by t.place`, j.ID, o.options.Remeasure, append([]string{}, o.options.Benchmarks...), o.request.ID)
+		order by t.place`, j.ID, o.options.Remeasure || whole, append(append([]string{}, o.options.Benchmarks...), again.Benchmarks...), o.request.ID)
 }
 
 // replace puts a job of the next generation in a former one's place, for all open

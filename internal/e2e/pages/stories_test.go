@@ -28,6 +28,7 @@ func stories() []story {
 		{"request", failuresComeFirst, false},
 		{"graph", aGraphIsRead, false},
 		{"again", aRequestIsMeasuredAgain, false},
+		{"retrigger", aPortionIsRetriggered, false},
 		{"cancel", aRequestIsCancelledWithAReason, false},
 		{"compare", aComparisonIsRead, false},
 		{"compare again", aComparisonFollowsNewResults, false},
@@ -243,6 +244,31 @@ func aRequestIsMeasuredAgain(t *testing.T, s scene, b *tab) {
 	last := b.text("tbody tr")
 	require.Contains(t, last, "request remeasure")
 	require.Contains(t, last, "it looks odd")
+}
+
+// Jobs of a graph are chosen by what they are; the preview says what that means, and the
+// new graph shows them as they run.
+func aPortionIsRetriggered(t *testing.T, s scene, b *tab) {
+	project := s.printing(t, "portion")
+	release := s.release(t, project, "1.0.0")
+	require.Equal(t, bench.Success, s.ended(t, release))
+	b.signIn(s.token)
+	b.visit("/graphs/" + string(release))
+	b.follow(`#again a`)
+	require.Equal(t, "/graphs/"+string(release)+"/retrigger", b.where())
+	b.enter("#by-benchmark", "nothing")
+	b.follow("#choice button")
+	require.Contains(t, b.text(".notice.warning"), "no job of it that has ended matches benchmark=nothing")
+	b.follow(`nav.crumbs a[href="/graphs/` + string(release) + `"]`)
+	b.follow(`#jobs a[href*="/retrigger?job="]`)
+	require.Contains(t, b.text("#preview"), "1 job, 1 test case")
+	b.enter("#reason-retrigger", "a noisy machine")
+	b.follow(`main form[method="post"] button`)
+	require.Equal(t, "/graphs/"+string(release)+"-2", b.where())
+	require.Equal(t, bench.Success, s.ended(t, release))
+	b.awaitText(".sentence", "1 success")
+	b.follow(`.crumbs a[href="/requests/` + string(release) + `"]`)
+	require.Contains(t, b.text("#audit"), "retrigger, because “a noisy machine”")
 }
 
 func aRequestIsCancelledWithAReason(t *testing.T, s scene, b *tab) {

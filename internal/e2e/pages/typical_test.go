@@ -61,7 +61,7 @@ func typicalWorld(t *testing.T, s service) world {
 		"history": "/projects/gateway/history?metric=ns%2Fop", "history-facets": "/projects/gateway/history?metric=ns%2Fop&q=category%3Aprimary#facets",
 		"history-values": "/projects/gateway/history?metric=ns%2Fop&open=render&pin=1.0.0&band=minmax#values",
 		"request":        "/requests/gateway:1.2.0", "request-failed": "/requests/gateway:1.3.0", "request-running": "/requests/" + string(nightly.ID),
-		"graph": "/graphs/gateway:1.2.0", "again": "/requests/gateway:1.2.0/again", "collectors": "/collectors", "collector": "/collectors/local-1",
+		"graph": "/graphs/gateway:1.2.0", "again": "/requests/gateway:1.2.0/again", "retrigger": "/graphs/gateway:1.2.0/retrigger?kind=benchmark&downstream=none", "collectors": "/collectors", "collector": "/collectors/local-1",
 		"sizeclasses": "/sizeclasses", "sizeclass": "/sizeclasses/" + learned.Shape,
 		"job": "/jobs/" + string(waiting.Key), "run": "/runs/" + string(failed.Errors[0].Run), "run-machine": "/runs/" + string(sampled.Runs[0].ID) + "#profile",
 		"audit": "/audit", "help": "/help", "sign-in": "/sign-in",

@@ -1,0 +1,180 @@
+package pages
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graphset"
+)
+
+// retriggerAPI answers the page of retriggers.
+type retriggerAPI interface {
+	Retrigger(ctx context.Context, ref string, r apiclient.Retrigger, preview bool) (apiclient.RequestOperation, error)
+}
+
+// Parameters of the page of retriggers: those of its form.
+const (
+	jobParameter        = "job"
+	downstreamParameter = "downstream"
+)
+
+// selectorFields are the parameters that choose jobs by what they are.
+var selectorFields = []string{"kind", "stage", "state", "target", "benchmark"}
+
+// retriggerView is the content of the page that chooses jobs of a graph which run again.
+type retriggerView struct {
+	apiclient.GraphDetail
+	// Named are the jobs that are named.
+	Named []apiclient.GraphNode
+	// Choices are the properties by which jobs are chosen, besides the benchmark.
+	Choices   []choice
+	Benchmark string
+	// Downstream are the answers to what becomes of jobs that need them; Chosen is the one
+	// given, or none.
+	Downstream []graphset.Answer
+	Chosen     string
+	// Asked reports that something was chosen, Preview what that means: the first of so many
+	// Jobs. Nil: nothing can run again, and Why says why.
+	Asked   bool
+	Preview *apiclient.Preview
+	Jobs    int
+	Message string
+	Why     string
+	Act     act
+}
+
+// choice is a property of jobs with the values that occur.
+type choice struct {
+	Name, Label string
+	Values      []string
+	Chosen      string
+}
+
+func (p *Pages) retrigger(v *visit) (*view, error) {
+	in := apiclient.Retrigger{Downstream: v.get(downstreamParameter)}
+	if _, err := graphset.ParseDownstream(in.Downstream); err != nil {
+		return nil, badParameter(downstreamParameter, in.Downstream, "it may be none, portion, all")
+	}
+	detail, err := v.api.Graph(v.Context(), v.PathValue("graph"))
+	if err != nil {
+		return nil, err
+	}
+	query := v.URL.Query()
+	for _, job := range query[jobParameter] {
+		in.Jobs = append(in.Jobs, bench.JobKey(job))
+	}
+	var selected []string
+	for _, name := range selectorFields {
+		for _, value := range query[name] {
+			if value != "" {
+				selected = append(selected, name+"="+value)
+			}
+		}
+	}
+	in.Select = strings.Join(selected, ",")
+	out := retriggerView{
+		GraphDetail: detail, Choices: choicesOf(detail, v), Benchmark: v.get("benchmark"), Downstream: graphset.Answers(), Chosen: cmp.Or(in.Downstream, string(graphset.DownstreamNone)),
+		Asked: len(query) > 0,
+	}
+	for _, n := range detail.Nodes {
+		if slices.Contains(in.Jobs, n.Job) && !n.Input {
+			out.Named = append(out.Named, n)
+		}
+	}
+	if len(in.Jobs) == 0 {
+		out.Downstream = slices.DeleteFunc(out.Downstream, func(a graphset.Answer) bool { return a.Value == graphset.DownstreamPortion })
+	}
+	command := retriggerCommand(detail.ID, in)
+	if out.Act, err = p.offer(v, rightToWrite, detail.Project, act{
+		Name: "retrigger", Title: "Retrigger", About: "Each starts after those of the request that it needs.", Address: "/graphs/" + segments(detail.ID) + "/retrigger",
+		Fields: retriggerFields(in), Command: quoted(append(command, "--reason", "WHY")...),
+	}); err != nil {
+		return nil, err
+	}
+	if out.Asked && out.Act.Allowed { // the preview needs the same right
+		if err := out.ask(v, in); err != nil {
+			return nil, err
+		}
+	}
+	return &view{
+		template: "retrigger", Title: "Retrigger jobs of " + detail.ID,
+		Crumbs:  []link{projectLink(detail.Project), {"/requests/" + segments(string(detail.Request)), "Request " + string(detail.Request)}, {"/graphs/" + segments(detail.ID), "Graph"}},
+		Command: quoted(append(command, "--preview")...), Content: out,
+	}, nil
+}
+
+// ask previews what was chosen.
+func (r *retriggerView) ask(v *visit, in apiclient.Retrigger) error {
+	would, err := v.api.Retrigger(v.Context(), r.ID, in, true)
+	problem := problemIf(err, http.StatusConflict, http.StatusUnprocessableEntity)
+	switch {
+	case problem != nil:
+		r.Why, r.Act.Allowed, r.Act.WhyNot = problem.Detail, false, "Nothing runs until the choice means something."
+	case err != nil:
+		return err
+	default:
+		r.Preview, r.Message, r.Jobs = would.Operation.Preview, would.Operation.Message, would.Operation.Jobs
+	}
+	return nil
+}
+
+// choicesOf lists what jobs that have ended can be chosen by.
+func choicesOf(d apiclient.GraphDetail, v *visit) []choice {
+	all := []choice{{Name: "kind", Label: "Kind"}, {Name: "stage", Label: "Stage"}, {Name: "state", Label: "State"}, {Name: "target", Label: "Target"}}
+	for _, n := range d.Nodes {
+		if !repeatable(n) {
+			continue
+		}
+		for i, value := range []string{string(n.Kind), string(n.Stage), string(n.State), string(n.Target)} {
+			if !slices.Contains(all[i].Values, value) {
+				all[i].Values = append(all[i].Values, value)
+			}
+		}
+	}
+	for i := range all {
+		all[i].Chosen = v.get(all[i].Name)
+		if all[i].Chosen != "" && !slices.Contains(all[i].Values, all[i].Chosen) {
+			all[i].Values = append(all[i].Values, all[i].Chosen)
+		}
+	}
+	return all
+}
+
+// retriggerFields are the hidden fields of the form that does what was previewed.
+func retriggerFields(in apiclient.Retrigger) []field {
+	var fields []field
+	for _, job := range in.Jobs {
+		fields = append(fields, field{jobParameter, string(job)})
+	}
+	return append(fields, field{"select", in.Select}, field{downstreamParameter, in.Downstream})
+}
+
+func retriggerCommand(ref string, in apiclient.Retrigger) []string {
+	command := []string{"benchloom", "retrigger", ref}
+	for _, job := range in.Jobs {
+		command = append(command, string(job))
+	}
+	if in.Select != "" {
+		command = append(command, "--select", in.Select)
+	}
+	if in.Downstream != "" {
+		command = append(command, "--downstream", in.Downstream)
+	}
+	return command
+}
+
+func (p *Pages) graphActions() []action {
+	return []action{{"/graphs/{graph}/retrigger", func(v *visit) (string, error) {
+		in := apiclient.Retrigger{Act: v.sent(), Select: v.PostFormValue("select"), Downstream: v.PostFormValue(downstreamParameter)}
+		for _, job := range v.PostForm[jobParameter] {
+			in.Jobs = append(in.Jobs, bench.JobKey(job))
+		}
+		done, err := v.api.Retrigger(v.Context(), v.PathValue("graph"), in, false)
+		return "/graphs/" + cmp.Or(done.Operation.Graph, string(done.ID)), err
+	}}}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/graphset"
+)
+
+func newRetrigger() *cobra.Command {
+	var f actFlags
+	var in apiclient.Retrigger
+	var selectors []string
+	var preview bool
+	cmd := &cobra.Command{
+		Use:     "retrigger GRAPH|REQUEST [JOB...]",
+		GroupID: groupUse,
+		Short:   "Run jobs of a graph again, and those that need them",
+		Long: `Runs jobs that have ended again: those named, or those that --select matches, of one
+graph or of all graphs of a request. New jobs measure all of their test cases, in a new
+graph of the same set; the former results stay in the record.
+
+If other jobs need them, --downstream says whether these run again too: none, all, or
+the portion that --select matches. What needs a job starts after it.
+
+Fields of --select are kind, stage, state, target and benchmark; see 'benchloom graph
+show'. With --preview, nothing runs: it only tells which jobs would, and their machine
+time.`,
+		Example: `  benchloom retrigger go:1.26.0 --select state=failure --preview
+  benchloom retrigger r7k2m4q9xt2 5kq2n7x3b4m6p2aa --downstream all --reason "a noisy machine"
+  benchloom retrigger r7k2m4q9xt2-1 --downstream none --key again-1
+  benchloom retrigger go:1.26.0 5kq2n7x3b4m6p2aa --downstream portion --select benchmark=gin`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(errors.New("name the graph, or the request, of which jobs run again"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref := args[0]
+			if _, err := bench.ParseGraphID(ref); err != nil {
+				if ref, err = requestRef(ref); err != nil {
+					return err
+				}
+			}
+			for _, arg := range args[1:] {
+				key, err := bench.ParseJobKey(arg)
+				if err != nil {
+					return usage(err)
+				}
+				in.Jobs = append(in.Jobs, key)
+			}
+			in.Select = strings.Join(selectors, ",")
+			if _, err := graphset.ParseSelector(in.Select); err != nil {
+				return usage(err)
+			}
+			if _, err := graphset.ParseDownstream(in.Downstream); err != nil {
+				return usage(err)
+			}
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			in.Act = f.act()
+			r, err := api.Retrigger(cmd.Context(), ref, in, preview)
+			if err != nil {
+				return reached(err)
+			}
+			if f.output == formatJSON {
+				return cli.WriteJSON(cmd.OutOrStdout(), r)
+			}
+			text := fmt.Sprintf("jobs of request %s (%s) run again", r.ID, cli.Subject(r.Request))
+			if r.Operation.Graph != "" {
+				text += " as graph " + r.Operation.Graph
+			}
+			if err := cli.Operation(cmd.OutOrStdout(), r.Operation, text); err != nil || r.Operation.Preview == nil {
+				return err
+			}
+			return cli.PreviewedJobs(cmd.OutOrStdout(), *r.Operation.Preview, view(cmd))
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringSliceVar(&selectors, "select", nil, "jobs to run again, or the portion downstream of named ones: FIELD=VALUE (repeatable)")
+	cmd.Flags().StringVar(&in.Downstream, "downstream", "", "what becomes of the jobs that need them: none, portion, all")
+	cmd.Flags().BoolVar(&preview, "preview", false, "only tell what would run again, and its machine time")
+	return cmd
+}
