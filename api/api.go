@@ -211,6 +211,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 			base: s, queueAccess: queueAccess{names: s.lookup, queues: c.Store}, record: c.Store, workflows: c.Starter, inspector: c.Inspector, admission: admission,
 		},
 		&graphHandlers{base: s, record: c.Store},
+		newDefinitionHandlers(s, c.Store),
 		admission,
 		&queueHandlers{base: s, record: c.Store},
 		newShareHandlers(s, c.Store),

@@ -55,11 +55,9 @@ func (s *graphHandlers) listGraphs(ctx context.Context, in *listGraphs) (*body[a
 		}
 		filter.Request = r.ID
 	}
-	if in.Cursor != "" {
-		var err error
-		if filter.Before, err = strconv.ParseInt(in.Cursor, 10, 64); err != nil || filter.Before <= 0 {
-			return nil, invalid("cursor is %.40q; give what the page before named as next, or nothing for the first page", in.Cursor)
-		}
+	var err error
+	if filter.Before, err = rowCursor(in.Cursor); err != nil {
+		return nil, err
 	}
 	graphs, sets, err := s.record.Graphs(ctx, filter)
 	if err != nil {

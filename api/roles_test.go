@@ -179,6 +179,9 @@ var examples = map[string]func(*rolesWorld) example{
 	"list-admissions":             get("/projects/go/admissions"),
 	"list-commits":                get("/projects/go/commits"),
 	"list-graphs":                 get("/projects/go/graphs"),
+	"list-definitions":            get("/projects/go/definitions"),
+	"list-templates":              get("/projects/go/templates"), // it has none
+	"render-template":             get("/projects/go/templates/nightly"),
 	"get-graph":                   get("/graphs/rabcdefghjk-1"), // one that there is not
 	"get-queue":                   get("/projects/go/queue"),
 	"check-results":               get("/projects/go/results/check"),
@@ -247,6 +250,9 @@ var examples = map[string]func(*rolesWorld) example{
 	},
 	"unstick-request": func(w *rolesWorld) example {
 		return example{"/requests/" + w.request() + "/unstick", "{}", "application/json"}
+	},
+	"push-definitions": func(*rolesWorld) example {
+		return asJSON("/projects/go/definitions", apiclient.DefinitionsPush{Files: defined()})
 	},
 	"retrigger": func(w *rolesWorld) example {
 		run, j := w.run()

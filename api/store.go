@@ -22,6 +22,7 @@ type Store interface {
 	SuiteRecord
 	RequestRecord
 	GraphRecord
+	DefinitionsRecord
 	AdmissionRecord
 	QueueRecord
 	QueueAccessRecord

@@ -22,14 +22,15 @@ func newDefinitions() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "definitions",
 		GroupID: groupLocal,
-		Short:   "Check graph templates and show what they make",
+		Short:   "Check graph templates, show what they make, and give them to projects",
 		Long: `Works on a definitions folder: branches.yaml, graph templates (graphs/NAME.yaml) and
 job templates (jobs/NAME.yaml). DIR@REVISION is the folder as it was at a revision of
 its git repository.`,
 		Example: `  benchloom definitions check definitions
   benchloom definitions render definitions nightly --param tag=v1.2.3
-  benchloom definitions diff definitions@main definitions`,
-	}, newDefinitionsCheck(), newDefinitionsRender(), newDefinitionsDiff())
+  benchloom definitions diff definitions@main definitions
+  benchloom definitions push definitions go`,
+	}, newDefinitionsCheck(), newDefinitionsRender(), newDefinitionsDiff(), newDefinitionsPush(), newDefinitionsList())
 }
 
 func newDefinitionsCheck() *cobra.Command {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/definitions"
 	"github.com/benchloom/benchloom/internal/graph"
 )
@@ -65,6 +66,51 @@ func Rendered(w io.Writer, e *definitions.Expansion, v View) error {
 	}
 	return write(w, fmt.Sprintf("%s, %s; branch %s %s\ngraph %s of definitions %s\n",
 		Plural(e.Graph.Len(), "node"), Plural(len(e.Graph.Edges()), "edge"), Printable(e.Branch), rules, e.Hash, e.Definitions))
+}
+
+// Templates writes the graph templates of a project.
+func Templates(w io.Writer, list apiclient.GraphTemplates, v View) error {
+	t := NewTable(Column{Heading: "template"}, Column{Heading: "parameters", Flex: true}, Column{Heading: "branches"}, Column{Heading: "description", Flex: true})
+	for _, one := range list.Templates {
+		parameters := make([]string, len(one.Parameters))
+		for i, p := range one.Parameters {
+			if parameters[i] = p.Name; p.Default != nil {
+				parameters[i] += fmt.Sprintf("=%v", p.Default)
+			}
+		}
+		branches := "all"
+		if len(one.Branches) > 0 {
+			branches = strings.Join(one.Branches, ", ")
+		}
+		t.Row(one.Name, strings.Join(parameters, ", "), branches, one.Description)
+	}
+	if err := t.Write(w, v.Width); err != nil {
+		return err
+	}
+	return write(w, Printable(fmt.Sprintf("definitions %s, pushed by %s %s%s", list.Definitions.Hash, list.Definitions.PushedBy, Ago(v.Now, list.Definitions.PushedAt), from(list.Definitions.Source)))+"\n")
+}
+
+func from(source string) string {
+	if source == "" {
+		return ""
+	}
+	return " from " + source
+}
+
+// DefinitionsList writes the definitions that a project was given.
+func DefinitionsList(w io.Writer, list apiclient.DefinitionsList, v View) error {
+	if len(list.Definitions) == 0 {
+		return write(w, "The project was given no definitions.\n")
+	}
+	t := NewTable(Column{Heading: "definitions"}, Column{Heading: "pushed"}, Column{Heading: "by"}, Column{Heading: "source", Flex: true}, Column{Heading: ""})
+	for _, d := range list.Definitions {
+		now := ""
+		if d.Current {
+			now = "current"
+		}
+		t.Row(d.Hash, d.PushedAt.In(v.Now.Location()).Format("2006-01-02 15:04:05"), d.PushedBy, d.Source, now)
+	}
+	return t.Write(w, v.Width)
 }
 
 // needsWords lists the inputs of a node, and of many the first few.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -500,4 +502,35 @@ benchmark: {tag: "${tag}", target: x86_64-unknown-linux-gnu, benchmarks: ["${ite
 		e := expand(b, f, "main", map[string]definitions.Value{"tag": "v1", "items": items})
 		require.Equal(b, 1000, e.Graph.Len())
 	}
+}
+
+// A folder is the same from its files as from a directory, and as strict.
+func TestAFolderFromItsFiles(t *testing.T) {
+	t.Parallel()
+	folder := read(t, example())
+	texts := folder.Files()
+	require.ElementsMatch(t, []string{"branches.yaml", "graphs/nightly.yaml", "jobs/build.yaml"}, slices.Collect(maps.Keys(texts)), "other files do not count")
+	again, err := definitions.FromFiles(texts)
+	require.NoError(t, err)
+	require.Equal(t, folder.Hash(), again.Hash())
+	parameters := map[string]definitions.Value{"tag": "v1"}
+	require.Equal(t, expand(t, folder, "main", parameters).Hash, expand(t, again, "main", parameters).Hash)
+	rule, err := again.Rule("moved")
+	require.NoError(t, err)
+	require.Equal(t, "https://example.org/definitions.git@v2", rule.Definitions)
+
+	for name, want := range map[string]string{
+		"README.md": "README.md: this file defines nothing here", "graphs/../x.yaml": "this file defines nothing here", "/graphs/x.yaml": "this file defines nothing here",
+		"graphs/Not A Name.yaml": "graphs/Not A Name.yaml: ", "jobs/deep/x.yaml": "this file defines nothing here", "graphs/x.yml": "this file defines nothing here",
+	} {
+		texts := folder.Files()
+		texts[name] = buildYAML
+		_, err := definitions.FromFiles(texts)
+		require.ErrorIs(t, err, bench.ErrInvalid, name)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = definitions.FromFiles(map[string]string{"graphs/a.yaml": strings.Repeat("# much\n", 2<<20)})
+	require.ErrorContains(t, err, "more than 8 MB")
+	_, err = definitions.FromFiles(nil)
+	require.ErrorContains(t, err, "the folder has no graph template")
 }

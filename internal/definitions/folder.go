@@ -26,6 +26,7 @@ const (
 // Folder is a definitions folder that was read without problems.
 type Folder struct {
 	hash     string
+	files    map[string][]byte
 	branches branches
 	graphs   map[string]*graphTemplate
 	jobs     map[string]*jobTemplate
@@ -84,11 +85,38 @@ func Read(fsys fs.FS) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
+	return understand(files)
+}
+
+// FromFiles reads a folder from the texts of its files, by their slash-separated names. It
+// refuses what [Read] refuses, and files that define nothing.
+func FromFiles(texts map[string]string) (*Folder, error) {
+	if len(texts) > maxFiles {
+		return nil, fmt.Errorf("%w: the folder has more than %d definitions; divide it", bench.ErrInvalid, maxFiles)
+	}
+	ps, size := &problems{}, 0
+	files := make(map[string][]byte, len(texts))
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if size += len(texts[name]); size > maxFolder {
+			return nil, fmt.Errorf("%w: the folder's definitions have more than %d MB; divide it", bench.ErrInvalid, maxFolder>>20)
+		}
+		if why := misplaced(name); why != nil {
+			ps.add(position{file: name}, "%v", why)
+		}
+		files[name] = []byte(texts[name])
+	}
+	if err := ps.err(); err != nil {
+		return nil, err
+	}
+	return understand(files)
+}
+
+func understand(files map[string][]byte) (*Folder, error) {
 	l, err := newLanguage()
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{hash: hashOf(files), graphs: make(map[string]*graphTemplate), jobs: make(map[string]*jobTemplate)}
+	f := &Folder{hash: hashOf(files), files: files, graphs: make(map[string]*graphTemplate), jobs: make(map[string]*jobTemplate)}
 	ps := &problems{}
 	trees := make(map[string]*value)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -138,15 +166,8 @@ func readFiles(fsys fs.FS) (map[string][]byte, error) {
 		if ext := path.Ext(name); ext != ".yaml" && ext != ".yml" {
 			return nil
 		}
-		switch dir := path.Dir(name); {
-		case name == branchesFile:
-		case (dir == "graphs" || dir == "jobs") && path.Ext(name) == ".yaml":
-			if err := bench.CheckName("template", strings.TrimSuffix(path.Base(name), ".yaml")); err != nil {
-				ps.add(position{file: name}, "%v", err)
-				return nil
-			}
-		default:
-			ps.add(position{file: name}, "this file defines nothing here; definitions are %s, graphs/NAME.yaml and jobs/NAME.yaml", branchesFile)
+		if why := misplaced(name); why != nil {
+			ps.add(position{file: name}, "%v", why)
 			return nil
 		}
 		if !entry.Type().IsRegular() {
@@ -170,6 +191,17 @@ func readFiles(fsys fs.FS) (map[string][]byte, error) {
 		return nil, fmt.Errorf("reading definitions: %w", err)
 	}
 	return files, ps.err()
+}
+
+// misplaced says why a file of that name is no definition.
+func misplaced(name string) error {
+	switch dir := path.Dir(name); {
+	case name == branchesFile:
+		return nil
+	case (dir == "graphs" || dir == "jobs") && path.Ext(name) == ".yaml":
+		return bench.CheckName("template", strings.TrimSuffix(path.Base(name), ".yaml"))
+	}
+	return fmt.Errorf("this file defines nothing here; definitions are %s, graphs/NAME.yaml and jobs/NAME.yaml", branchesFile)
 }
 
 // readFile reads a file, and of a longer one just more than the bound.
@@ -393,6 +425,18 @@ func (f *Folder) readWork(d *decoder, o object, types map[string]Type, n *nodeTe
 // Hash returns the content hash of the folder's definitions: SHA-256, 64 hexadecimal
 // digits. Other files do not count.
 func (f *Folder) Hash() string { return f.hash }
+
+// Files returns the texts of the folder's definitions by their names, for [FromFiles].
+func (f *Folder) Files() map[string]string {
+	texts := make(map[string]string, len(f.files))
+	for name, data := range f.files {
+		texts[name] = string(data)
+	}
+	return texts
+}
+
+// Rule returns what holds for a branch.
+func (f *Folder) Rule(branch string) (Branch, error) { return f.branches.find(branch) }
 
 // Template describes a graph template.
 type Template struct {
