@@ -217,7 +217,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		newShareHandlers(s, c.Store),
 		newWaitHandlers(s, c.Store),
 		&tokenHandlers{base: s, record: c.Store},
-		&operatorHandlers{base: s, record: c.Store, workflows: c.Starter},
+		&operatorHandlers{base: s, queueAccess: queueAccess{names: s.lookup, queues: c.Store}, record: c.Store, workflows: c.Starter},
 		&jobHandlers{base: s, record: c.Store, inspector: c.Inspector},
 		&explainHandlers{base: s, record: c.Store, inspector: c.Inspector, admission: admission},
 		&resultHandlers{base: s, record: c.Store, profiles: c.Store, memory: semaphore.NewWeighted(maxComparing)},

@@ -23,6 +23,9 @@ type OperationRecord interface {
 	// Reopen returns store.ErrNothingToMeasure when there is nothing to measure.
 	Reopen(ctx context.Context, id bench.RequestID, again store.ReopenOptions, act store.Act) (store.Operation, error)
 	Request(ctx context.Context, id bench.RequestID) (bench.Request, error)
+	// SetQueue puts jobs of an open request, all of them if none is named, into another queue.
+	// store.ErrNotFound reports a job of another request.
+	SetQueue(ctx context.Context, id bench.RequestID, queue string, jobs []bench.JobKey, act store.Act) (store.Operation, error)
 	// JobRequest returns store.ErrNotFound for a job without a request.
 	JobRequest(ctx context.Context, key bench.JobKey) (bench.Request, error)
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
@@ -52,6 +55,7 @@ type OperationWorkflows interface {
 // operatorHandlers serve operations on requests, jobs, results and queues.
 type operatorHandlers struct {
 	*base
+	queueAccess
 	record    OperationRecord
 	workflows OperationWorkflows
 }
@@ -65,6 +69,7 @@ func (s *operatorHandlers) register() {
 	handle(s.base, onRequest("expire", "End a request that has waited too long", "One in progress only with force."), s.expireRequest)
 	handle(s.base, onRequest("retry", "Open a request that has ended again, for what lacks a result", "Test cases without a valid result are measured by jobs of the next generation, when it is the request's turn again. The rest stays."), s.retryRequest)
 	handle(s.base, onRequest("remeasure", "Open a request that has ended again, for what has results too", "The former results stay in the record; the newest generation counts."), s.remeasureRequest)
+	handle(s.base, onRequest("set-queue", "Put an open request's jobs into another queue", "Level and share of jobs that have not begun change. The limits of their submitter, and of whoever asks, hold in every queue."), s.setQueue)
 	handle(s.base, operation{id: "retry-job", method: http.MethodPost, path: "/jobs/{job}/retry", need: toWrite, scope: ofProject, tag: "operators",
 		summary: "Retry a job that has ended", description: "A job of the next generation replaces it, with the test cases that lack a result. Its request is reopened if it has ended."}, s.retryJob)
 	handle(s.base, operation{id: "retrigger", method: http.MethodPost, path: "/graphs/{graph}/retrigger", need: toWrite, scope: ofProject, tag: "graphs", maxBody: namesBody,
@@ -205,6 +210,26 @@ func (s *operatorHandlers) previewed(ctx context.Context, r bench.Request, again
 	if err != nil {
 		return nil, refusedAgain(r, again, err)
 	}
+	return s.operated(ctx, r.ID, done)
+}
+
+func (s *operatorHandlers) setQueue(ctx context.Context, in *actOnRequest[apiclient.QueueChange]) (*body[apiclient.RequestOperation], error) {
+	who, err := act(ctx, in.Body.Act)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.request(ctx, in.Request)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.mayUse(ctx, in.Body.Queue, r.Branch); err != nil {
+		return nil, err
+	}
+	done, err := s.record.SetQueue(ctx, r.ID, in.Body.Queue, in.Body.Jobs, who)
+	if err != nil {
+		return nil, err
+	}
+	s.reach(ctx, "hand out what waits", r.Ref().WorkflowID(), s.workflows.TriggerReconcile)
 	return s.operated(ctx, r.ID, done)
 }
 

@@ -254,6 +254,9 @@ var examples = map[string]func(*rolesWorld) example{
 	"push-definitions": func(*rolesWorld) example {
 		return asJSON("/projects/go/definitions", apiclient.DefinitionsPush{Files: defined()})
 	},
+	"set-queue-request": func(w *rolesWorld) example {
+		return asJSON("/requests/"+w.request()+"/set-queue", apiclient.QueueChange{Queue: "project:go"})
+	},
 	"retrigger": func(w *rolesWorld) example {
 		run, j := w.run()
 		require.NoError(w.t, w.collector.FinishRun(w.t.Context(), run, apiclient.RunFinish{Outcome: bench.RunFailure}))

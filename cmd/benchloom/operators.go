@@ -147,6 +147,55 @@ With --dry-run, it only tells how many jobs that are, and their machine time.`,
 	return cmd
 }
 
+func newRequestSetQueue() *cobra.Command {
+	var f actFlags
+	cmd := &cobra.Command{
+		Use:   "set-queue REQUEST QUEUE [JOB...]",
+		Short: "Put a request's jobs into another queue",
+		Long: `Puts the jobs of an open request that have not begun, or those named, into another
+queue, which changes their level and their share. Without names, later jobs of the
+request wait there, too. No job goes earlier than the limits of its submitter, or your
+own, allow. That of a job for which other requests wait changes only to an earlier level.`,
+		Example: `  benchloom request set-queue go:1.26.0 urgent --reason "security release"
+  benchloom request set-queue r7k2m4q9xt2 idle 5kq2n7x3b4m6p2aa`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usage(errors.New("name the request, and the queue for its jobs; 'benchloom queue list' lists the queues"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := requestRef(args[0])
+			if err != nil {
+				return err
+			}
+			if err := bench.CheckQueue(args[1]); err != nil {
+				return usage(err)
+			}
+			in := apiclient.QueueChange{Queue: args[1]}
+			for _, arg := range args[2:] {
+				key, err := bench.ParseJobKey(arg)
+				if err != nil {
+					return usage(err)
+				}
+				in.Jobs = append(in.Jobs, key)
+			}
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			in.Act = f.act()
+			r, err := api.SetQueue(cmd.Context(), ref, in)
+			if err != nil {
+				return reached(err)
+			}
+			return f.toldOf(cmd, r, "waits in queue "+args[1])
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
 func newJobRetry() *cobra.Command {
 	var f actFlags
 	cmd := &cobra.Command{

@@ -42,6 +42,13 @@ type Retrigger struct {
 	Downstream string         `json:"downstream,omitempty" doc:"What becomes of jobs that need those that run again: none, portion (those that select matches) or all. Needed if there are any."`
 }
 
+// QueueChange puts jobs of an open request into another queue.
+type QueueChange struct {
+	Act
+	Queue string         `json:"queue" doc:"Where they wait from now on: its level and share count."`
+	Jobs  []bench.JobKey `json:"jobs,omitempty" maxItems:"10000" doc:"Keys of the jobs; empty: all that have not begun, and later ones."`
+}
+
 // Invalidation marks results as invalid. At least one field must narrow them down.
 type Invalidation struct {
 	Act
@@ -154,6 +161,11 @@ func (c *Client) Retrigger(ctx context.Context, ref string, r Retrigger, preview
 	}
 	_, _, err = c.do(ctx, call{method: http.MethodPost, path: v1("graphs", ref, "retrigger"), query: query, in: r, out: &out})
 	return out, err
+}
+
+// SetQueue puts jobs of an open request into another queue.
+func (c *Client) SetQueue(ctx context.Context, ref string, q QueueChange) (RequestOperation, error) {
+	return post[RequestOperation](ctx, c, v1("requests", ref, "set-queue"), q)
 }
 
 // RetryJob replaces a job that has ended by a new one for what lacks a result.

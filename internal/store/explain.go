@@ -122,8 +122,10 @@ func (s *Store) OpenInputs(ctx context.Context, keys ...bench.JobKey) (map[bench
 		Inputs []bench.JobKey
 	}
 	rows, err := all[row](ctx, s.pool, `
-		select j.key, array_agg(distinct f.key) as inputs from job_queue j join graph_edge e on e.to_job = j.id join job_queue f on f.id = e.from_job
-		where j.key = any($1) and j.status = 'queued' and j.held = 'input' and f.status in ('queued', 'handed_out', 'in_progress') group by j.key`, keys)
+		select j.key, array(
+			select distinct f.key from graph_edge e join job_queue f on f.id = e.from_job
+			where e.to_job = j.id and f.status in ('queued', 'handed_out', 'in_progress') order by f.key) as inputs
+		from job_queue j where j.key = any($1) and j.status = 'queued' and j.held = 'input'`, keys)
 	inputs := make(map[bench.JobKey][]bench.JobKey, len(rows))
 	for _, r := range rows {
 		inputs[r.Key] = r.Inputs

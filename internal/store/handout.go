@@ -31,11 +31,12 @@ const activeWaiter = `
 	where w.job_id = j.id and ` + inItsTurn
 
 // readyWaiter narrows [activeWaiter] to requests in which every job that job j needs has
-// ended. Optional ones of the request do not keep others waiting.
+// ended. Optional ones of the request do not keep others waiting. The status is a subquery
+// of its own, so that no plan reads the whole table of jobs first.
 const readyWaiter = activeWaiter + ` and not exists (
-	select from graph g join graph_edge e on e.graph_id = g.id join job_queue f on f.id = e.from_job
-	join request_job fw on fw.request_id = g.request_id and fw.job_id = f.id
-	where g.request_id = w.request_id and e.to_job = j.id and f.status in ('queued', 'handed_out', 'in_progress') and not fw.optional and not fw.superseded)`
+	select from graph_edge e join graph g on g.id = e.graph_id join request_job fw on fw.request_id = g.request_id and fw.job_id = e.from_job
+	where e.to_job = j.id and g.request_id = w.request_id and not fw.optional and not fw.superseded
+		and (select f.status from job_queue f where f.id = e.from_job) in ('queued', 'handed_out', 'in_progress'))`
 
 // handOutColumns selects the columns of a [handOutRow] from job j; request is the
 // expression for the request that receives the job.

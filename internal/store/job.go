@@ -114,7 +114,7 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutc
 		end = bench.JobEnd{Status: job.Status, Message: job.Message, TaskQueue: job.TaskQueue, Submitter: job.Submitter}
 		whose, err := one[jobWhose](ctx, tx, `
 			select coalesce(j.submitted_with, '') as batch, coalesce(n.id, '') as run, coalesce(n.collector, '') as collector,
-				exists (select from graph_edge e join job_queue w on w.id = e.to_job where e.from_job = j.id and w.status = 'queued' and w.held = 'input') as needed
+				exists (select from graph_edge e where e.from_job = j.id and (select w.held from job_queue w where w.id = e.to_job and w.status = 'queued') = 'input') as needed
 			from job_queue j left join lateral (select id, collector from job_run where job_id = j.id order by number desc limit 1) n on true
 			where j.id = $1`, job.ID)
 		if err != nil {

@@ -103,8 +103,7 @@ func advance(ctx context.Context, tx pgx.Tx, r bench.Request, queue string, ids 
 	}
 	// Jobs held by another account's limit are released.
 	_, err = tx.Exec(ctx, `
-		update job_queue j set queue = $2, submitter = $3, branch = $4, held = '', turn = coalesce((
-			select max(t.turn) from job_queue t where t.task_queue = j.task_queue and t.queue = $2 and t.status = 'handed_out'), `+wasted("j.task_queue", "$2")+`)
+		update job_queue j set queue = $2, submitter = $3, branch = $4, held = '', turn = `+turnIn+`
 		where j.id = any($1)`, later, own.Queue, own.Submitter, own.Branch)
 	return err
 }

@@ -80,13 +80,13 @@ func (o reopening) newestGraph(ctx context.Context) (string, error) {
 func also(r graphset.Repetition) string {
 	var parts []string
 	if n := len(r.Dependents); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d of the jobs because they need another of them", n))
+		parts = append(parts, fmt.Sprintf("%d of them downstream", n))
 	}
 	if r.Open > 0 {
-		parts = append(parts, count(r.Open, "job")+" downstream not ended yet, which will use the new results")
+		parts = append(parts, count(r.Open, "more job")+" downstream not ended yet")
 	}
 	if r.Left > 0 {
-		parts = append(parts, count(r.Left, "job")+" downstream left as they are")
+		parts = append(parts, count(r.Left, "job")+" downstream left alone")
 	}
 	if len(parts) == 0 {
 		return ""

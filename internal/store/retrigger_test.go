@@ -59,7 +59,7 @@ func TestWhatIsRetriggeredStartsAfterWhatItNeeds(t *testing.T) {
 	done, err := r.Reopen(t.Context(), request.ID, retrigger(graphset.DownstreamAll, parent.Key), key("again"))
 	require.NoError(t, err)
 	require.Equal(t, "retrigger", done.Action)
-	require.Equal(t, "3 jobs, 4 test cases; 2 of the jobs because they need another of them", done.Result.Message)
+	require.Equal(t, "3 jobs, 4 test cases; 2 of them downstream", done.Result.Message)
 	require.Equal(t, string(request.ID)+"-3", done.Result.Graph)
 	require.JSONEq(t, `{"downstream": "all", "jobs": ["`+string(parent.Key)+`"]}`, string(done.Detail))
 	set := r.graphs(request.ID)
@@ -150,7 +150,7 @@ func TestARetriggerMayBePreviewedAndNarrowed(t *testing.T) {
 	dry.DryRun = true
 	done, err := r.Reopen(t.Context(), request.ID, selected("stage=parent,benchmark=kit", graphset.DownstreamAll), dry)
 	require.NoError(t, err)
-	require.Equal(t, "2 jobs, 2 test cases; 1 of the jobs because they need another of them", done.Result.Message)
+	require.Equal(t, "2 jobs, 2 test cases; 1 of them downstream", done.Result.Message)
 	require.Empty(t, done.Result.Graph)
 	require.Equal(t, []bench.JobKey{parent.Key, kit.Key}, []bench.JobKey{done.Result.Preview.Jobs[0].Job.Key, done.Result.Preview.Jobs[1].Job.Key})
 	require.Equal(t, 1, done.Result.Preview.Jobs[0].TestCases, "half of its test cases")
@@ -168,7 +168,7 @@ func TestARetriggerMayBePreviewedAndNarrowed(t *testing.T) {
 
 	done, err = r.Reopen(t.Context(), request.ID, selected("stage=parent,benchmark=kit", graphset.DownstreamNone), key("k"))
 	require.NoError(t, err)
-	require.Equal(t, "1 job, 1 test case; 1 job downstream left as they are", done.Result.Message)
+	require.Equal(t, "1 job, 1 test case; 1 job downstream left alone", done.Result.Message)
 	next := r.job(inPlaces(r.graphs(request.ID))[parent.Key])
 	require.Equal(t, testCases("kit"), next.TestCases)
 	require.Equal(t, bench.JobSuccess, r.job(gin.Key).Status)
