@@ -108,15 +108,7 @@ func parseStatus(s string) (graph.Status, error) {
 	if status := graph.Status(s); slices.Contains(ended, status) {
 		return status, nil
 	}
-	return "", fmt.Errorf("%w: no job in state %q can run again; use %s", bench.ErrInvalid, s, joined(ended))
-}
-
-func joined[T ~string](list []T) string {
-	words := make([]string, len(list))
-	for i, v := range list {
-		words[i] = string(v)
-	}
-	return strings.Join(words, ", ")
+	return "", fmt.Errorf("%w: no job in state %q can run again; use %s", bench.ErrInvalid, s, strings.Join(words(ended), ", "))
 }
 
 // String returns the selector as [ParseSelector] reads it.
