@@ -3,11 +3,13 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/graph"
@@ -96,6 +98,18 @@ func TestTemplatesOfAProject(t *testing.T) {
 		require.NoError(t, err, branch)
 		require.Equal(t, want, made.Definitions, branch)
 	}
+	// Many at once read the same folder, which the service keeps.
+	var group errgroup.Group
+	hashes := make([]string, 8)
+	for i := range hashes {
+		group.Go(func() error {
+			made, err := b.reader.Template(t.Context(), "go", "nightly", apiclient.TemplateQuery{Parameters: []string{"tag=v" + strconv.Itoa(i%2)}})
+			hashes[i] = made.GraphHash
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	require.Equal(t, hashes[:2], hashes[6:])
 	made, err = b.reader.Template(t.Context(), "go", "nightly", apiclient.TemplateQuery{Definitions: pushed.Hash, Parameters: []string{"tag=v1"}})
 	require.NoError(t, err)
 	require.Equal(t, pushed.Hash, made.Definitions, "those that were asked for")
