@@ -22,8 +22,8 @@ type DefinitionsRecord interface {
 	PushDefinitions(ctx context.Context, project string, d store.Definitions, act store.Act) (store.Operation, error)
 	// DefinitionsPushes lists at most limit pushes, the newest first, before a row if that is not 0.
 	DefinitionsPushes(ctx context.Context, project string, before int64, limit int) ([]store.DefinitionsPush, error)
-	// PushedDefinitions returns the newest push; of those with a hash or from a source, unless
-	// these are empty. store.ErrNotFound: there is none.
+	// PushedDefinitions returns the newest push; of those whose hash begins so or from a source,
+	// unless these are empty. store.ErrNotFound: there is none.
 	PushedDefinitions(ctx context.Context, project, hash, source string) (store.DefinitionsPush, error)
 	// DefinitionsFiles returns store.ErrNotFound for an unknown hash.
 	DefinitionsFiles(ctx context.Context, hash string) (map[string]string, error)
@@ -137,7 +137,7 @@ func pushedOf(p store.DefinitionsPush) apiclient.PushedDefinitions {
 
 type listTemplates struct {
 	Project     string `path:"project" doc:"Name of the project."`
-	Definitions string `query:"definitions" doc:"Content hash of definitions that the project was given; the newest if left out."`
+	Definitions string `query:"definitions" doc:"Content hash of definitions that the project was given, or its first seven digits or more; the newest if left out."`
 }
 
 func (s *definitionHandlers) templates(ctx context.Context, in *listTemplates) (*body[apiclient.GraphTemplates], error) {
@@ -161,7 +161,7 @@ func (s *definitionHandlers) templates(ctx context.Context, in *listTemplates) (
 type renderTemplate struct {
 	Project     string   `path:"project" doc:"Name of the project."`
 	Template    string   `path:"template" doc:"Name of the template."`
-	Definitions string   `query:"definitions" doc:"Content hash of definitions that the project was given; the newest if left out."`
+	Definitions string   `query:"definitions" doc:"Content hash of definitions that the project was given, or its first seven digits or more; the newest if left out."`
 	Branch      string   `query:"branch" default:"main" doc:"Branch for which the graph is made."`
 	Param       []string `query:"param,explode" doc:"Value of a parameter, as name=value; repeatable. Entries of a list stand between commas."`
 }
@@ -208,12 +208,19 @@ func (s *definitionHandlers) elsewhere(ctx context.Context, project, branch, sou
 	return s.folder(ctx, push.Hash)
 }
 
-// pushed returns the newest definitions of a project, or those with a hash.
+// shortestHash is the number of digits from which the beginning of a hash stands for it.
+const shortestHash = 7
+
+// pushed returns the newest definitions of a project, or those whose hash begins so.
 func (s *definitionHandlers) pushed(ctx context.Context, project, hash string) (store.DefinitionsPush, *definitions.Folder, error) {
 	if _, err := s.project(ctx, project, http.StatusNotFound); err != nil {
 		return store.DefinitionsPush{}, nil, err
 	}
-	push, err := s.record.PushedDefinitions(ctx, project, hash, "")
+	var push store.DefinitionsPush
+	err := store.ErrNotFound
+	if hash == "" || len(hash) >= shortestHash {
+		push, err = s.record.PushedDefinitions(ctx, project, hash, "")
+	}
 	switch {
 	case errors.Is(err, store.ErrNotFound) && hash != "":
 		return push, nil, problemf(http.StatusNotFound, "unknown-definitions", "project %s was not given the definitions %.80q; 'benchloom definitions list %s' lists those that it was given", project, hash, project)

@@ -110,7 +110,7 @@ func TestTemplatesOfAProject(t *testing.T) {
 	}
 	require.NoError(t, group.Wait())
 	require.Equal(t, hashes[:2], hashes[6:])
-	made, err = b.reader.Template(t.Context(), "go", "nightly", apiclient.TemplateQuery{Definitions: pushed.Hash, Parameters: []string{"tag=v1"}})
+	made, err = b.reader.Template(t.Context(), "go", "nightly", apiclient.TemplateQuery{Definitions: pushed.Hash[:12], Parameters: []string{"tag=v1"}})
 	require.NoError(t, err)
 	require.Equal(t, pushed.Hash, made.Definitions, "those that were asked for")
 	all, err := b.reader.Definitions(t.Context(), "go", 2, "")

@@ -24,7 +24,7 @@ func newTemplate() *cobra.Command {
 
 // definitionsFlag adds the flag that names definitions by their hash.
 func definitionsFlag(cmd *cobra.Command, hash *string) {
-	cmd.Flags().StringVar(hash, "definitions", "", "content hash of definitions that the project was given (default: the newest)")
+	cmd.Flags().StringVar(hash, "definitions", "", "content hash of definitions that the project was given, or its first seven digits or more (default: the newest)")
 }
 
 func newTemplateList() *cobra.Command {

@@ -96,7 +96,7 @@ type RenderedTemplate struct {
 
 // TemplateQuery says with what a template is expanded; empty values stand for defaults.
 type TemplateQuery struct {
-	// Definitions is a content hash, or the beginning of one.
+	// Definitions is a content hash, or its first seven digits or more.
 	Definitions string
 	Branch      string
 	// Parameters are values as name=value; entries of lists stand between commas.

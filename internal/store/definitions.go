@@ -68,12 +68,13 @@ func (s *Store) DefinitionsPushes(ctx context.Context, project string, before in
 	return list, wrap("listing the definitions of project "+project, err)
 }
 
-// PushedDefinitions returns the newest push of a project's definitions: of those with a
-// hash, or from a source, unless these are empty. It returns ErrNotFound if there is none.
+// PushedDefinitions returns the newest push of a project's definitions: of those whose hash
+// begins so, or from a source, unless these are empty. It returns ErrNotFound if there is
+// none.
 func (s *Store) PushedDefinitions(ctx context.Context, project, hash, source string) (DefinitionsPush, error) {
 	p, err := one[DefinitionsPush](ctx, s.pool, `
 		select `+pushColumns+` from definitions_push p
-		where p.project = $1 and ($2 = '' or p.hash = $2) and ($3 = '' or p.source = $3) order by p.id desc limit 1`, project, hash, source)
+		where p.project = $1 and starts_with(p.hash, $2) and ($3 = '' or p.source = $3) order by p.id desc limit 1`, project, hash, source)
 	return p, wrap("looking for definitions of project "+project, err)
 }
 
