@@ -204,14 +204,17 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	admission := &admissionHandlers{base: s, record: c.Store}
 	enrolment := &enrolmentHandlers{base: s, record: c.Store}
 	announcer := newAnnouncer(s, c.Store, c.Starter)
+	requests := &requestHandlers{
+		base: s, queueAccess: queueAccess{names: s.lookup, queues: c.Store}, record: c.Store, workflows: c.Starter, inspector: c.Inspector, admission: admission,
+	}
+	templates := newDefinitionHandlers(s, c.Store)
 	for _, group := range []interface{ register() }{
 		projects,
 		&suiteHandlers{base: s, record: c.Store},
-		&requestHandlers{
-			base: s, queueAccess: queueAccess{names: s.lookup, queues: c.Store}, record: c.Store, workflows: c.Starter, inspector: c.Inspector, admission: admission,
-		},
+		requests,
 		&graphHandlers{base: s, record: c.Store},
-		newDefinitionHandlers(s, c.Store),
+		templates,
+		&graphRunHandlers{base: s, record: c.Store, workflows: c.Starter, requests: requests, definitions: templates},
 		admission,
 		&queueHandlers{base: s, record: c.Store},
 		newShareHandlers(s, c.Store),

@@ -46,6 +46,16 @@ func entryOf(in, out any) (what store.Operation, changed bool) {
 		what, changed = requestEntered(out.(*createdRequest))
 		what.Reason = in.Body.Reason
 		return what, changed
+	case *runGraph:
+		done := out.(*startedGraph)
+		if done.Body.Request == nil {
+			return what, false
+		}
+		what = store.Operation{Project: in.Project, Subject: string(done.Body.Request.ID)}
+		what.Result.Message = fmt.Sprintf("template %s, %s", in.Body.Template, count(done.Body.Nodes, "node"))
+		what.Result.Requests = []bench.RequestID{done.Body.Request.ID}
+		what.Reason = in.Body.Reason
+		return what, done.Status == http.StatusCreated
 	case *artifactsReady:
 		done := out.(*body[apiclient.Notified]).Body
 		what = store.Operation{Project: done.Request.Project, Subject: string(done.Request.ID)}

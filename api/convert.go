@@ -18,8 +18,16 @@ func requestOf(r bench.Request) apiclient.Request {
 		Submitter: r.Submitter, Queue: r.Queue, Branch: r.Branch, Selection: r.Selection, Versus: r.Versus, Profiler: r.Profiler, Command: shownCommand(r.Command), Batch: r.Batch, CommitDate: r.CommitDate,
 		CreatedAt: r.CreatedAt, AdmittedAt: r.AdmittedAt, JobsDoneAt: r.JobsDoneAt, EndedAt: r.CompletedAt,
 		Baseline: r.Baseline, Verdicts: verdictsOf(r.Summary), Message: r.Message, WorkflowID: r.Ref().WorkflowID(),
-		Constraints: constraintsOf(r.Constraints), Profiling: shownProfiling(r.Profiling),
+		Constraints: constraintsOf(r.Constraints), Profiling: shownProfiling(r.Profiling), Template: templateOf(r),
 	}
+}
+
+func templateOf(r bench.Request) *apiclient.TemplateCall {
+	if r.Template == nil {
+		return nil
+	}
+	t := apiclient.TemplateCall(*r.Template)
+	return &t
 }
 
 // verdictsOf returns the sentence that sums up a request's comparison; empty if there is none.

@@ -167,33 +167,44 @@ type renderTemplate struct {
 }
 
 func (s *definitionHandlers) render(ctx context.Context, in *renderTemplate) (*body[apiclient.RenderedTemplate], error) {
-	_, folder, err := s.pushed(ctx, in.Project, in.Definitions)
+	e, err := s.expand(ctx, in.Project, in.Definitions, definitions.Call{Template: in.Template, Branch: in.Branch}, in.Param)
 	if err != nil {
 		return nil, err
 	}
-	rule, err := folder.Rule(in.Branch)
-	if err != nil {
-		return nil, err
-	}
-	if rule.Definitions != "" && in.Definitions == "" {
-		if folder, err = s.elsewhere(ctx, in.Project, in.Branch, rule.Definitions); err != nil {
-			return nil, err
-		}
-	}
-	values, err := folder.ParseParameters(in.Template, in.Param)
-	if err != nil {
-		return nil, err
-	}
-	e, err := folder.Expand(ctx, definitions.Call{Template: in.Template, Branch: in.Branch, Parameters: values})
-	if err != nil {
-		return nil, err
-	}
+	rule := e.Rule
 	return answer(apiclient.RenderedTemplate{
 		Template: e.Template, Definitions: e.Definitions, Branch: e.Branch, Parameters: e.Parameters, GraphHash: e.Hash, Graph: json.RawMessage(e.Graph.Canonical()),
 		Rule: apiclient.BranchRule{
 			Name: rule.Name, Protected: rule.Protected, Customise: rule.Customise, Definitions: rule.Definitions, Switches: rule.Switches, Parameters: rule.Parameters,
 		},
 	}, nil)
+}
+
+// expand makes the graph of a call from the newest definitions of a project, or from those
+// whose hash begins so. A branch that uses definitions of another place gets those, unless a
+// hash is given. Parameters are written as name=value.
+func (s *definitionHandlers) expand(ctx context.Context, project, hash string, call definitions.Call, parameters []string) (*definitions.Expansion, error) {
+	_, folder, err := s.pushed(ctx, project, hash)
+	if err != nil {
+		return nil, err
+	}
+	rule, err := folder.Rule(call.Branch)
+	if err != nil {
+		return nil, err
+	}
+	if rule.Definitions != "" && hash == "" {
+		if folder, err = s.elsewhere(ctx, project, call.Branch, rule.Definitions); err != nil {
+			return nil, err
+		}
+	}
+	if call.Parameters, err = folder.ParseParameters(call.Template, parameters); err != nil {
+		return nil, err
+	}
+	e, err := folder.Expand(ctx, call)
+	if err == nil {
+		e.Rule = rule
+	}
+	return e, err
 }
 
 // elsewhere returns the definitions that were pushed from another place, which a branch uses.

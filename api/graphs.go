@@ -30,7 +30,7 @@ type graphHandlers struct {
 
 func (s *graphHandlers) register() {
 	handle(s.base, operation{id: "list-graphs", method: http.MethodGet, path: "/projects/{project}/graphs", need: toRead, tag: "graphs",
-		summary: "List the graphs of a project, newest first", description: "Jobs that were written together are a graph; all graphs of a request are its set. Requests for commands have none, and so have those that were made before graphs were recorded."}, s.listGraphs)
+		summary: "List the graphs of a project, newest first", description: "Jobs that were written together are a graph; all graphs of a request are its set. Requests for commands have none, unless a template has made their graph, and so have those that were made before graphs were recorded."}, s.listGraphs)
 	handle(s.base, operation{id: "get-graph", method: http.MethodGet, path: "/graphs/{graph}", need: toRead, tag: "graphs",
 		summary: "Show a graph, or the graphs of a request, with nodes and edges"}, s.getGraph)
 }
@@ -164,12 +164,15 @@ func graphDetail(r bench.Request, set graphset.Set, number int, now time.Time) a
 
 func graphNodeOf(request bench.RequestID, n graphset.Node, state graph.State) apiclient.GraphNode {
 	out := apiclient.GraphNode{
-		Job: n.Job, Graph: bench.GraphID{Request: request, Number: n.Number}.String(), Input: n.Input, Kind: n.NodeKind(), Stage: n.Stage, Title: n.Title(), Target: n.Target,
+		Job: n.Job, Name: n.Name, Service: n.Service.Kind() != "", Graph: bench.GraphID{Request: request, Number: n.Number}.String(), Input: n.Input, Kind: n.NodeKind(), Stage: n.Stage, Title: n.Title(), Target: n.Target,
 		Tag: n.Tag, Versus: n.Versus, TestCases: n.TestCases, SizeClass: n.SizeClass, Optional: n.Optional, State: state.Status, Since: known(state.Since), Until: known(state.Until),
 		Message: n.Message, StartedAt: n.StartedAt, EndedAt: n.EndedAt, Replaces: n.Replaces, Replaced: n.Replaced,
 	}
 	if state.Status == graph.Ready {
 		out.Held = n.Held
+	}
+	if d, is := n.Service.Definition().(graph.SignOff); is {
+		out.Question, out.Accounts = d.Question, d.Accounts
 	}
 	if r := state.Reason; r.Code != "" {
 		out.Reason = &apiclient.GraphNodeReason{Code: r.Code, Job: bench.JobKey(r.Node), More: r.More, Words: r.String()}

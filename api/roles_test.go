@@ -254,6 +254,14 @@ var examples = map[string]func(*rolesWorld) example{
 	"push-definitions": func(*rolesWorld) example {
 		return asJSON("/projects/go/definitions", apiclient.DefinitionsPush{Files: defined()})
 	},
+	"run-graph": func(w *rolesWorld) example {
+		w.pushed(w.t, asked)
+		return asJSON("/projects/go/graphs", apiclient.GraphCall{Template: "nightly", Parameters: []string{"tag=" + w.tag()}})
+	},
+	"sign-off": func(w *rolesWorld) example {
+		id := w.graph(w.t, "tag="+w.tag())
+		return example{"/graphs/" + string(id) + "/sign-off", `{"agree": true, "reason": "a test"}`, "application/json"}
+	},
 	"set-queue-request": func(w *rolesWorld) example {
 		return asJSON("/requests/"+w.request()+"/set-queue", apiclient.QueueChange{Queue: "project:go"})
 	},

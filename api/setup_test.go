@@ -51,6 +51,7 @@ type workflows struct {
 	repairs   []string
 	repairErr error
 	notified  []bench.RequestID
+	ended     []string // requests with the nodes of whose end they were told
 	watches   []string // what was asked of Schedules, in order
 	// jobs are those that were started, levels those that were changed,
 	// moves where they were moved to.
@@ -99,6 +100,13 @@ func (w *workflows) StartJob(_ context.Context, job protocol.JobInput) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.jobs = append(w.jobs, job)
+	return w.err
+}
+
+func (w *workflows) JobEnded(_ context.Context, request bench.RequestRef, job protocol.JobEnded) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = append(w.ended, fmt.Sprintf("%s %s %s", request.ID, job.Key, job.Status))
 	return w.err
 }
 

@@ -23,6 +23,7 @@ type Store interface {
 	RequestRecord
 	GraphRecord
 	DefinitionsRecord
+	GraphRunRecord
 	AdmissionRecord
 	QueueRecord
 	QueueAccessRecord
@@ -54,5 +55,6 @@ type Starter interface {
 	OperationWorkflows
 	RunWorkflows
 	RetentionWorkflows
+	GraphRunWorkflows
 	Watcher
 }

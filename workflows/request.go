@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
@@ -44,6 +45,8 @@ type request struct {
 	children int
 	// notices counts the artifacts-ready updates that have arrived.
 	notices int
+	// recheck is the time after which a limit of the request's graph passes; 0: there is none.
+	recheck time.Duration
 	// look describes the present look; empty: there is none.
 	look string
 	// freed reports that this run has freed the request's slot.

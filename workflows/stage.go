@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -27,7 +28,7 @@ func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed stri
 	if err != nil || failed != "" {
 		return failed, err
 	}
-	r.status.Shared = jobs.Shared
+	r.status.Shared, r.recheck = jobs.Shared, time.Duration(jobs.RecheckSeconds)*time.Second
 	if jobs.Counts.Open == 0 && (stage != bench.StageBuild || jobs.Counts.Failure == 0) {
 		return "", r.startChildren(ctx, jobs.HandedOut) // optional ones: nothing to wait for
 	}
@@ -136,7 +137,11 @@ func (r *request) awaitEnd(ctx workflow.Context) error {
 		if err := r.renew(ctx); err != nil {
 			return err
 		}
-		if err := wait(ctx, "count again if no signal came", progressRecheck, r.handOut, r.jobEnded); err != nil {
+		atMost := progressRecheck
+		if r.recheck > 0 {
+			atMost = min(atMost, r.recheck)
+		}
+		if err := wait(ctx, "count again if no signal came", atMost, r.handOut, r.jobEnded); err != nil {
 			return err
 		}
 		handedOut, err := r.startSignalled(ctx)
@@ -170,6 +175,7 @@ func (r *request) count(ctx workflow.Context, ask protocol.ProgressInput) (proto
 	if err := count(ctx, recordActivity("count the request's jobs"), protocol.Progress, ask, &p); err != nil {
 		return p, err
 	}
+	r.recheck = time.Duration(p.RecheckSeconds) * time.Second
 	if p.Counts != r.status.Progress || p.Shared.Total != r.status.Shared.Total {
 		r.status.Progress, r.status.Shared = p.Counts, p.Shared
 		r.status.Waits = r.waits(p.Counts)

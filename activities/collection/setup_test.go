@@ -83,9 +83,10 @@ func (starter) WatchProject(context.Context, string, time.Duration) error { retu
 func (starter) UnwatchProject(context.Context, string) error              { return nil }
 func (starter) SyncProject(context.Context, string) error                 { return nil }
 
-func (starter) StartRequest(context.Context, bench.RequestRef) error        { return nil }
-func (starter) StartJob(context.Context, protocol.JobInput) error           { return nil }
-func (starter) MoveJob(context.Context, bench.JobRef, protocol.Moved) error { return nil }
+func (starter) StartRequest(context.Context, bench.RequestRef) error                { return nil }
+func (starter) JobEnded(context.Context, bench.RequestRef, protocol.JobEnded) error { return nil }
+func (starter) StartJob(context.Context, protocol.JobInput) error                   { return nil }
+func (starter) MoveJob(context.Context, bench.JobRef, protocol.Moved) error         { return nil }
 
 func (starter) HandOut(context.Context, bench.RequestRef, protocol.HandOut) error { return nil }
 func (starter) SetLevel(context.Context, bench.JobRef, int) (bool, error)         { return true, nil }

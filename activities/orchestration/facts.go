@@ -18,18 +18,25 @@ func (a *Activities) facts(ctx context.Context, r bench.Request, stage bench.Sta
 		return plan.Facts{}, err
 	}
 	f := plan.Facts{Request: r, Config: config}
-	if f.Fleet, err = a.Store.Fleet(ctx, a.OfflineAfter); err != nil || r.OfCommands() {
+	if f.Fleet, err = a.Store.Fleet(ctx, a.OfflineAfter); err != nil || !r.OfSuite() {
 		return f, err
 	}
-	f.SuiteHash = project.SuiteHash
-	if f.Suite, err = a.Suites.Suite(ctx, project.SuiteHash); err != nil {
-		return f, found(err, "loading the suite of project "+project.Name)
+	return a.measuring(ctx, f, stage, project.SuiteHash)
+}
+
+// measuring adds what is known of a suite, of the series that it measures, and of their
+// sizes.
+func (a *Activities) measuring(ctx context.Context, f plan.Facts, stage bench.Stage, suiteHash string) (plan.Facts, error) {
+	var err error
+	f.SuiteHash = suiteHash
+	if f.Suite, err = a.Suites.Suite(ctx, suiteHash); err != nil {
+		return f, found(err, "loading the suite of project "+f.Request.Project)
 	}
 	if f.Series, err = a.series(ctx, f, stage); err != nil {
 		return f, err
 	}
 	if shapes := f.Shapes(); len(shapes) > 0 {
-		f.Learned, err = a.Store.BestClasses(ctx, r.Project, shapes)
+		f.Learned, err = a.Store.BestClasses(ctx, f.Request.Project, shapes)
 	}
 	return f, err
 }
@@ -77,7 +84,7 @@ func (a *Activities) seriesSeenFrom(ctx context.Context, r bench.Request, stage 
 // the jobs reports the error.
 func (a *Activities) stages(ctx context.Context, r bench.Request, project store.Project, config bench.ProjectConfig) ([]bench.Stage, error) {
 	var loaded *suite.Suite
-	if !r.OfCommands() {
+	if r.OfSuite() {
 		var err error
 		if loaded, err = a.Suites.Suite(ctx, project.SuiteHash); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err

@@ -202,6 +202,10 @@ func (a *Activities) Progress(ctx context.Context, in protocol.ProgressInput) (p
 	if err != nil {
 		return protocol.ProgressResult{}, found(err, "reading the request")
 	}
+	recheck, err := a.walk(ctx, r)
+	if err != nil {
+		return protocol.ProgressResult{}, err
+	}
 	p, err := a.Store.StageProgress(ctx, r.ID, in.Stage, in.Optional)
 	if err != nil {
 		return protocol.ProgressResult{}, err
@@ -211,7 +215,7 @@ func (a *Activities) Progress(ctx context.Context, in protocol.ProgressInput) (p
 			return protocol.ProgressResult{}, err
 		}
 	}
-	out := protocol.ProgressResult{Counts: counts(p), Cancelled: r.Status == bench.Completed}
+	out := protocol.ProgressResult{Counts: counts(p), Cancelled: r.Status == bench.Completed, RecheckSeconds: recheck}
 	if out.Shared, err = a.shared(ctx, r); err != nil {
 		return out, err
 	}
@@ -336,6 +340,11 @@ func (a *Activities) outcome(ctx context.Context, r bench.Request, failed string
 		out.Message = "everything was measured before"
 	case jobs.Cancelled == jobs.Total:
 		out.Outcome, out.Message = bench.Cancelled, "all of its jobs were cancelled"
+	case r.Template != nil:
+		out.Message = fmt.Sprintf("%d of %d nodes succeeded", jobs.Success, jobs.Total)
+		if jobs.Cancelled > 0 {
+			out.Message += fmt.Sprintf("; %d were skipped or cancelled", jobs.Cancelled)
+		}
 	case r.Profiler != "":
 		out.Message = fmt.Sprintf("%d of %d profiles were made", jobs.Success, jobs.Total)
 	default:

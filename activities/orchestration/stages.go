@@ -29,6 +29,9 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 		}
 	}
 	var out protocol.ExpandResult
+	if out.RecheckSeconds, err = a.walk(ctx, r); err != nil {
+		return protocol.ExpandResult{}, err
+	}
 	// Jobs written with the request were handed out then, before there was a workflow.
 	if !r.Deferred || r.ReopenedAt != nil {
 		if out.HandedOut, err = a.handOutTo(ctx, r, in.Stage); err != nil {
@@ -66,6 +69,9 @@ func (a *Activities) writeStage(ctx context.Context, r bench.Request, stage benc
 	if stage == bench.StageVerify || stage == bench.StageOwn && r.ExpandedAt != nil {
 		return nil
 	}
+	if r.Template != nil {
+		return unwritable(a.writeTemplate(ctx, r))
+	}
 	f, err := a.facts(ctx, r, stage)
 	if err != nil {
 		return err
@@ -76,9 +82,15 @@ func (a *Activities) writeStage(ctx context.Context, r bench.Request, stage benc
 			break
 		}
 	}
+	return unwritable(err)
+}
+
+// unwritable makes the errors of writing jobs permanent that a retry does not cure: the
+// request has ended, has another job with the same key, or too many jobs.
+func unwritable(err error) error {
 	var tooMany *graph.SizeError
 	if errors.Is(err, store.ErrConflict) || errors.As(err, &tooMany) {
-		return permanent(err) // the request has ended, has another job with the same key, or too many jobs
+		return permanent(err)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
@@ -19,6 +20,7 @@ import (
 // graphAPI answers the page of graphs.
 type graphAPI interface {
 	Graph(ctx context.Context, ref string) (apiclient.GraphDetail, error)
+	SignOff(ctx context.Context, ref string, in apiclient.SignOff) (apiclient.Operation, error)
 	retriggerAPI
 }
 
@@ -35,6 +37,8 @@ type graphView struct {
 	// Whole reports that it is the set.
 	Whole   bool
 	Drawing drawing
+	// SignOffs wait for an answer.
+	SignOffs []waitingSignOff
 	// Listed are the jobs on this page, of Matching that are not narrowed away.
 	Listed   []graphNode
 	Matching int
@@ -44,6 +48,19 @@ type graphView struct {
 	// Next is the place at which the list continues; empty: this is its end.
 	Next string
 }
+
+// waitingSignOff is a node that waits for a person, with the form for the answer.
+type waitingSignOff struct {
+	apiclient.GraphNode
+	Act act
+}
+
+// Answers to a sign-off.
+const (
+	answerParameter = "answer"
+	answerYes       = "agree"
+	answerNo        = "refuse"
+)
 
 // graphNode is a job in the table.
 type graphNode struct {
@@ -73,6 +90,14 @@ func (n graphNode) Note() string {
 // Repeatable reports that the job may run again.
 func (n graphNode) Repeatable() bool { return repeatable(n.GraphNode) }
 
+// Address leads to the job; empty: no collector runs it.
+func (n graphNode) Address() string {
+	if n.Service {
+		return ""
+	}
+	return "/jobs/" + segments(n.Job)
+}
+
 func repeatable(n apiclient.GraphNode) bool {
 	return n.State.Ended() && !n.Input && !n.Replaced && n.Stage != bench.StageVerify && (n.Kind != graph.KindBuild || n.State != graph.Success)
 }
@@ -88,6 +113,16 @@ type need struct {
 	Job       bench.JobKey
 	Title     string
 	Condition graph.Condition
+	// Service reports that no collector runs it, so that it has no page of its own.
+	Service bool
+}
+
+// Address leads to the job, or to its place in the table.
+func (n need) Address() string {
+	if n.Service {
+		return "#n-" + string(n.Job)
+	}
+	return "/jobs/" + segments(n.Job)
 }
 
 // drawing is a graph as it is drawn.
@@ -176,6 +211,19 @@ func (p *Pages) graph(v *visit) (*view, error) {
 		return nil, err
 	}
 	out.Drawing = drawnGraph(detail, v.URL.EscapedPath())
+	for _, n := range detail.Nodes {
+		if n.Kind != graph.KindSignOff || n.State != graph.Ready || n.Input {
+			continue
+		}
+		asked, err := p.offer(v, rightToWrite, detail.Project, act{
+			Name: "sign-off-" + string(n.Job), Title: "Answer", About: "What needs its success follows an answer of yes; else it stays blocked until its limit.", Address: "/graphs/" + segments(detail.ID) + "/sign-off", Fields: []field{{"node", string(n.Job)}},
+			Pick: &pick{answerParameter, "Answer", []string{answerYes, answerNo}}, Command: quoted("benchloom", "graph", "sign-off", detail.ID, n.Name),
+		})
+		if err != nil {
+			return nil, err
+		}
+		out.SignOffs = append(out.SignOffs, waitingSignOff{n, asked})
+	}
 	shown.Content = out
 	return shown, nil
 }
@@ -217,12 +265,12 @@ func (g *graphView) list(v *visit) error {
 	if end < len(some) {
 		g.Next = strconv.Itoa(end)
 	}
-	titles, needs := make(map[bench.JobKey]string), make(map[bench.JobKey][]need)
+	titles, services, needs := make(map[bench.JobKey]string), make(map[bench.JobKey]bool), make(map[bench.JobKey][]need)
 	for _, n := range g.Nodes {
-		titles[n.Job] = n.Title
+		titles[n.Job], services[n.Job] = n.Title, n.Service
 	}
 	for _, e := range g.Edges {
-		needs[e.To] = append(needs[e.To], need{e.From, titles[e.From], e.Condition})
+		needs[e.To] = append(needs[e.To], need{e.From, titles[e.From], e.Condition, services[e.From]})
 	}
 	for _, n := range some[min(begin, len(some)):end] {
 		one := graphNode{GraphNode: n, Needs: needs[n.Job]}
@@ -230,7 +278,7 @@ func (g *graphView) list(v *visit) error {
 			one.Needs, one.NeedsMore = one.Needs[:shownNeeds], len(one.Needs)-shownNeeds
 		}
 		if n.Reason != nil {
-			at := need{Job: n.Reason.Job, Title: cmp.Or(titles[n.Reason.Job], string(n.Reason.Job))}
+			at := need{Job: n.Reason.Job, Title: cmp.Or(titles[n.Reason.Job], string(n.Reason.Job)), Service: services[n.Reason.Job]}
 			one.Blame = &blame{at, cmp.Or(reasonWords[n.Reason.Code], string(n.Reason.Code)), n.Reason.More}
 		}
 		g.Listed = append(g.Listed, one)
@@ -246,6 +294,9 @@ var stageWords = map[bench.Stage]string{
 // boxGroup names the jobs that may share a box.
 func boxGroup(n apiclient.GraphNode) string {
 	words := cmp.Or(stageWords[n.Stage], string(n.Stage))
+	if n.Name != "" { // a template's nodes have no stages
+		return strings.TrimSuffix(strings.ToUpper(string(n.Kind[:1]))+string(n.Kind[1:])+", "+string(n.Target), ", ")
+	}
 	if n.Kind != graph.KindBuild || n.Stage != bench.StageBuild {
 		words += " " + string(n.Kind)
 	}
@@ -280,12 +331,17 @@ func drawnGraph(d apiclient.GraphDetail, here string) drawing {
 			one.Replaced, one.Input = one.Replaced && d.Nodes[i].Replaced, one.Input && d.Nodes[i].Input
 		}
 		if len(b.Nodes) == 1 {
-			one.Title, one.Line = first.Title, string(first.State)+", "+string(first.Target)
+			one.Title, one.Line = first.Title, string(first.State)+", "+cmp.Or(string(first.Target), string(first.Kind))
 			one.Words = fmt.Sprintf("%s on %s: %s", first.Title, first.Target, first.State)
+			if first.Target == "" {
+				one.Words = fmt.Sprintf("%s, %s: %s", first.Title, first.Kind, first.State)
+			}
 			if note := cli.NodeNote(first); note != "" {
 				one.Words += "; " + note
 			}
-			one.Href = "/jobs/" + segments(first.Job)
+			if one.Href = "/jobs/" + segments(first.Job); first.Service {
+				one.Href = "#n-" + string(first.Job)
+			}
 		} else {
 			query := url.Values{showParameter: {b.State}}
 			if one.Title = cmp.Or(b.Group, "Jobs of several kinds"); b.Group != "" {

@@ -169,7 +169,14 @@ func retriggerCommand(ref string, in apiclient.Retrigger) []string {
 }
 
 func (p *Pages) graphActions() []action {
-	return []action{{"/graphs/{graph}/retrigger", func(v *visit) (string, error) {
+	return []action{{"/graphs/{graph}/sign-off", func(v *visit) (string, error) {
+		in := apiclient.SignOff{Act: v.sent(), Node: v.PostFormValue("node"), Agree: v.PostFormValue(answerParameter) == answerYes}
+		if given := v.PostFormValue(answerParameter); given != answerYes && given != answerNo {
+			return "", badParameter(answerParameter, given, "it may be "+joined([]string{answerYes, answerNo}))
+		}
+		_, err := v.api.SignOff(v.Context(), v.PathValue("graph"), in)
+		return "/graphs/" + segments(v.PathValue("graph")), err
+	}}, {"/graphs/{graph}/retrigger", func(v *visit) (string, error) {
 		in := apiclient.Retrigger{Act: v.sent(), Select: v.PostFormValue("select"), Downstream: v.PostFormValue(downstreamParameter)}
 		for _, job := range v.PostForm[jobParameter] {
 			in.Jobs = append(in.Jobs, bench.JobKey(job))

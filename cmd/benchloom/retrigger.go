@@ -43,11 +43,9 @@ time.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ref := args[0]
-			if _, err := bench.ParseGraphID(ref); err != nil {
-				if ref, err = requestRef(ref); err != nil {
-					return err
-				}
+			ref, err := graphRefOf(args[0])
+			if err != nil {
+				return err
 			}
 			for _, arg := range args[1:] {
 				key, err := bench.ParseJobKey(arg)

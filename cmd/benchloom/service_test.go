@@ -70,8 +70,9 @@ const (
 // noWorkflows is a starter that starts nothing.
 type noWorkflows struct{}
 
-func (noWorkflows) StartRequest(context.Context, bench.RequestRef) error { return nil }
-func (noWorkflows) StartJob(context.Context, protocol.JobInput) error    { return nil }
+func (noWorkflows) JobEnded(context.Context, bench.RequestRef, protocol.JobEnded) error { return nil }
+func (noWorkflows) StartRequest(context.Context, bench.RequestRef) error                { return nil }
+func (noWorkflows) StartJob(context.Context, protocol.JobInput) error                   { return nil }
 func (noWorkflows) MoveJob(context.Context, bench.JobRef, protocol.Moved) error {
 	return nil
 }

@@ -2,6 +2,7 @@ package apiclient
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -27,7 +28,7 @@ type Graph struct {
 	Request bench.RequestID   `json:"request" doc:"ID of the request, and of its set of graphs."`
 	Project string            `json:"project"`
 	Tag     string            `json:"tag,omitempty"`
-	Reason  bench.GraphReason `json:"reason" doc:"Why it was written: the stages build, parent, own and verify; retry, remeasure, retrigger."`
+	Reason  bench.GraphReason `json:"reason" doc:"Why it was written: the stages build, parent, own and verify; template; retry, remeasure, retrigger."`
 	Follows string            `json:"follows,omitempty" doc:"The latest graph with jobs that this one needs or replaces."`
 	GraphSum
 	CreatedAt time.Time `json:"created_at"`
@@ -54,6 +55,10 @@ type GraphDetail struct {
 // GraphNode is a job as a node of a graph.
 type GraphNode struct {
 	Job       bench.JobKey     `json:"job"`
+	Name      string           `json:"name,omitempty" doc:"Name of the template's node, of which several jobs may be."`
+	Service   bool             `json:"service,omitempty" doc:"The service carries it out, or it was done before: no collector runs it."`
+	Question  string           `json:"question,omitempty" doc:"What a sign-off asks."`
+	Accounts  []string         `json:"accounts,omitempty" doc:"Who may answer a sign-off; absent: all who may change the project."`
 	Graph     string           `json:"graph" doc:"The graph for which the job was written, or in which it is an input."`
 	Input     bool             `json:"input,omitempty" doc:"It was written for an earlier graph, and is needed here."`
 	Kind      graph.Kind       `json:"kind"`
@@ -90,6 +95,58 @@ type GraphEdge struct {
 	From      bench.JobKey    `json:"from"`
 	To        bench.JobKey    `json:"to"`
 	Condition graph.Condition `json:"on" doc:"How From must have ended: success; resolved, in success or failure; any."`
+}
+
+// GraphCall says which graph is run.
+type GraphCall struct {
+	Act
+	Template    string   `json:"template" example:"nightly" doc:"Name of the template."`
+	Branch      string   `json:"branch,omitempty" example:"main" doc:"Branch for which the graph is made; main if left out."`
+	Definitions string   `json:"definitions,omitempty" maxLength:"64" doc:"Content hash of definitions that the project was given, or its first seven digits or more; the newest if left out."`
+	Parameters  []string `json:"parameters,omitempty" maxItems:"1000" example:"[\"tag=v1.2.3\"]" doc:"Values of parameters, as name=value. Entries of a list stand between commas."`
+	Queue       string   `json:"queue,omitempty" doc:"Queue of its jobs; absent: the default one."`
+}
+
+// TemplateCall says from what a graph was made.
+type TemplateCall struct {
+	Name        string         `json:"name"`
+	Definitions string         `json:"definitions" doc:"Content hash of the definitions."`
+	Parameters  map[string]any `json:"parameters,omitempty" doc:"Those that count, given or not."`
+	Graph       string         `json:"graph" doc:"Content hash of the graph."`
+}
+
+// StartedGraph describes a graph that runs, or would.
+type StartedGraph struct {
+	Request   *Request `json:"request,omitempty" doc:"Absent if nothing runs."`
+	Graph     string   `json:"graph,omitempty" doc:"ID of the graph."`
+	GraphHash string   `json:"graph_hash"`
+	Nodes     int      `json:"nodes"`
+	Edges     int      `json:"edges"`
+	DryRun    bool     `json:"dry_run,omitempty"`
+	Warnings  []string `json:"warnings,omitempty" doc:"Why some of its nodes may have to wait."`
+}
+
+// SignOff answers a sign-off.
+type SignOff struct {
+	Act
+	Node  string `json:"node,omitempty" maxLength:"500" doc:"Name or key of the sign-off; absent: the only one that waits."`
+	Agree bool   `json:"agree" doc:"Whether the answer is yes."`
+}
+
+// RunGraph runs the graph that a stored template makes, or only tells what would run.
+func (c *Client) RunGraph(ctx context.Context, project string, in GraphCall, dryRun bool) (out StartedGraph, err error) {
+	query := url.Values{}
+	if dryRun {
+		query.Set("dry_run", "true")
+	}
+	_, _, err = c.do(ctx, call{method: http.MethodPost, path: v1("projects", project, "graphs"), query: query, in: in, out: &out})
+	return out, err
+}
+
+// SignOff answers a sign-off of a graph.
+func (c *Client) SignOff(ctx context.Context, ref string, in SignOff) (out Operation, err error) {
+	_, _, err = c.do(ctx, call{method: http.MethodPost, path: v1("graphs", ref, "sign-off"), in: in, out: &out})
+	return out, err
 }
 
 // GraphQuery narrows a list of graphs. Zero values do not narrow.

@@ -95,6 +95,7 @@ type Request struct {
 	Profiler   string              `json:"profiler,omitempty" doc:"Its test case is run under this profiler, not measured."`
 	Command    *Command            `json:"command,omitempty"`
 	Batch      int                 `json:"batch,omitempty" doc:"Number of commands submitted in it."`
+	Template   *TemplateCall       `json:"template,omitempty" doc:"The graph template that it runs."`
 	CommitDate *time.Time          `json:"commit_date,omitempty"`
 	CreatedAt  time.Time           `json:"created_at"`
 	AdmittedAt *time.Time          `json:"admitted_at,omitempty"`

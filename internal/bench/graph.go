@@ -15,6 +15,8 @@ const (
 	GraphParent = GraphReason(StageParent)
 	GraphOwn    = GraphReason(StageOwn)
 	GraphVerify = GraphReason(StageVerify)
+	// GraphTemplate: the nodes of a template were written.
+	GraphTemplate GraphReason = "template"
 	// GraphRetry, GraphRemeasure and GraphRetrigger: somebody had jobs replaced.
 	GraphRetry     GraphReason = "retry"
 	GraphRemeasure GraphReason = "remeasure"

@@ -101,6 +101,8 @@ type JobIdentity struct {
 	Line int `json:"line,omitempty"`
 	// Profiler is set for a profile job.
 	Profiler string `json:"profiler,omitempty"`
+	// Node is set for a job of a graph from a template, since two equal nodes are two jobs.
+	Node string `json:"node,omitempty"`
 	// Generation is raised by a rerun that must measure again.
 	Generation int `json:"generation"`
 }

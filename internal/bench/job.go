@@ -88,7 +88,8 @@ type Work struct {
 	Profiler string
 	// Line is the number of the job within its batch, from 1; 0: no batch.
 	Line int
-	// Name is the submitter's name for a command; may be empty.
+	// Name is the submitter's name for a command, or that of the node for which a job of a
+	// graph from a template was written; may be empty. A build, which others share, has none.
 	Name string
 }
 

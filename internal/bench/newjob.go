@@ -120,8 +120,8 @@ func (j Job) checkWork() error {
 
 func (w Work) checkSuite() error {
 	switch {
-	case w.Command != nil || w.Build != nil || w.Line != 0 || w.Name != "":
-		return invalid("job kind", string(w.Kind), "it measures a suite: it has no command, build, line or name")
+	case w.Command != nil || w.Build != nil || w.Line != 0:
+		return invalid("job kind", string(w.Kind), "it measures a suite: it has no command, build or line")
 	case w.Tag == "":
 		return invalid("tag", "", "the job measures no artifact")
 	case w.Versus == w.Tag:

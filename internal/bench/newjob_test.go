@@ -93,7 +93,7 @@ func TestJobsHaveOnlyFieldsOfTheirKind(t *testing.T) {
 		"built for another":   {func(j *bench.PlannedJob) { j.Build = &bench.BuildSpec{Target: "b-c"} }, all},
 		"a line":              {func(j *bench.PlannedJob) { j.Line = 2 }, []string{"suite", "build"}},
 		"a line before all":   {func(j *bench.PlannedJob) { j.Line = -1 }, all},
-		"a name":              {func(j *bench.PlannedJob) { j.Name = "mine" }, []string{"suite", "build"}},
+		"a name":              {func(j *bench.PlannedJob) { j.Name = "mine" }, []string{"build"}},
 		"a profile":           {func(j *bench.PlannedJob) { j.Profile = "build" }, []string{"command"}},
 		"constraints":         {func(j *bench.PlannedJob) { j.Constraints = &bench.Constraints{CPUs: 1} }, nil},
 		"a later generation":  {func(j *bench.PlannedJob) { j.Generation = 5 }, nil},

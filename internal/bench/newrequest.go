@@ -76,6 +76,13 @@ func NewBatchRequest(project string, commands int, digest string, scope Scope, b
 	return newRequest(r)
 }
 
+// NewGraphRequest returns a request to run a graph that a template makes.
+func NewGraphRequest(project string, call TemplateCall, by Submission) (Request, error) {
+	return newRequest(Request{
+		Project: project, Type: AdHoc, Submission: by, Template: &call, Standing: Standing{Status: InProgress},
+	})
+}
+
 func newRequest(r Request) (Request, error) {
 	if err := r.check(); err != nil {
 		return Request{}, err
@@ -114,10 +121,32 @@ func (r Request) check() error {
 	if err := r.checkOrigin(); err != nil {
 		return err
 	}
-	if r.OfCommands() {
+	switch {
+	case r.Template != nil:
+		return r.checkTemplate()
+	case r.OfCommands():
 		return r.checkCommands()
 	}
 	return r.checkMeasurement()
+}
+
+// checkTemplate refuses fields that a graph's nodes have instead of their request.
+func (r Request) checkTemplate() error {
+	switch {
+	case r.Template.Name == "" || r.Template.Definitions == "" || r.Template.Graph == "":
+		return invalid("template", r.Template.Name, "name it, its definitions and the graph that it makes")
+	case r.Type != AdHoc:
+		return invalid("request type", string(r.Type), "a graph is run by a request of type adhoc")
+	case r.Command != nil || r.Batch != 0 || r.Digest != "" || r.Deferred:
+		return invalid("template", r.Template.Name, "commands are nodes of the graph")
+	case r.Tag != "" || r.Versus != "" || r.Profiler != "" || !r.Selection.IsZero() || r.CommitDate != nil:
+		return invalid("template", r.Template.Name, "its nodes say what is measured")
+	case r.SizeClass != 0 || r.Constraints != nil:
+		return invalid("template", r.Template.Name, "its nodes say where they run")
+	case r.Status == WaitingForArtifacts:
+		return invalid("request status", string(r.Status), "only a try build waits for artifacts")
+	}
+	return nil
 }
 
 func (r Request) checkOrigin() error {

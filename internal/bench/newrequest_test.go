@@ -173,3 +173,31 @@ func TestConstructorsRefuseInvalidRequests(t *testing.T) {
 		require.Zero(t, r, name)
 	}
 }
+
+// A graph's nodes say what is measured and where: its request has nothing of that.
+func TestARequestForAGraphHasOnlyItsTemplate(t *testing.T) {
+	t.Parallel()
+	call := bench.TemplateCall{Name: "nightly", Definitions: "d", Graph: "g"}
+	r, err := bench.NewGraphRequest("go", call, byAda)
+	require.NoError(t, err)
+	require.Equal(t, bench.Standing{Status: bench.InProgress}, r.Standing)
+	require.False(t, r.OfSuite())
+	require.False(t, r.OfCommands())
+	require.True(t, kinds(t)["release"].OfSuite())
+	for name, change := range map[string]func(*bench.Request){
+		"a tag":           func(r *bench.Request) { r.Tag = "v1" },
+		"a selection":     func(r *bench.Request) { r.Selection = oneOfAll },
+		"a command":       func(r *bench.Request) { r.Command = &echo },
+		"a batch":         func(r *bench.Request) { r.Batch = 2 },
+		"a size class":    func(r *bench.Request) { r.SizeClass = 2 },
+		"constraints":     func(r *bench.Request) { r.Constraints = &bench.Constraints{CPUs: 2} },
+		"another type":    func(r *bench.Request) { r.Type = bench.Release },
+		"no template":     func(r *bench.Request) { r.Template = &bench.TemplateCall{Definitions: "d", Graph: "g"} },
+		"awaited by name": func(r *bench.Request) { r.Status = bench.WaitingForArtifacts },
+		"a profiler":      func(r *bench.Request) { r.Profiler = "perf" },
+	} {
+		changed := r
+		change(&changed)
+		require.ErrorIs(t, changed.Validate(), bench.ErrInvalid, name)
+	}
+}

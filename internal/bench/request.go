@@ -86,10 +86,10 @@ func NewStanding(status RequestStatus, outcome Outcome, completedAt *time.Time) 
 	return Standing{Status: status, Outcome: outcome, CompletedAt: completedAt}, nil
 }
 
-// Request is a request to benchmark an artifact or to run commands. Its constructors
-// [NewRelease], [NewMasterCommit], [NewTryBuild], [NewMeasurement],
-// [NewProfileRequest], [NewCommandRequest] and [NewBatchRequest] refuse fields that their
-// kind of request cannot have.
+// Request is a request to benchmark an artifact, to run commands, or to run a graph. Its
+// constructors [NewRelease], [NewMasterCommit], [NewTryBuild], [NewMeasurement],
+// [NewProfileRequest], [NewCommandRequest], [NewBatchRequest] and [NewGraphRequest] refuse
+// fields that their kind of request cannot have.
 type Request struct {
 	// ID is empty until the request is recorded.
 	ID      RequestID
@@ -102,6 +102,8 @@ type Request struct {
 	Origin
 	Scope
 	Commands
+	// Template says which graph template the request runs; nil: none.
+	Template *TemplateCall
 	Standing
 	Timeline
 	Findings
@@ -173,6 +175,19 @@ type Commands struct {
 	Deferred bool
 }
 
+// TemplateCall says from what a graph was made: the same call makes the same graph. The
+// branch is that of the [Submission].
+type TemplateCall struct {
+	// Name is that of the graph template.
+	Name string `json:"name"`
+	// Definitions is the content hash of the definitions that have it.
+	Definitions string `json:"definitions"`
+	// Parameters are those that were given.
+	Parameters map[string]any `json:"parameters,omitempty"`
+	// Graph is the content hash of the graph.
+	Graph string `json:"graph"`
+}
+
 // Timeline holds the times of a request's life; nil: not yet.
 type Timeline struct {
 	CreatedAt         time.Time
@@ -204,6 +219,10 @@ func (r Request) InTurns() string {
 // OfCommands reports whether the request runs commands instead of measuring an
 // artifact.
 func (r Request) OfCommands() bool { return r.Command != nil || r.Batch != 0 }
+
+// OfSuite reports whether the request itself measures with its project's suite: it neither
+// runs commands nor a graph.
+func (r Request) OfSuite() bool { return !r.OfCommands() && r.Template == nil }
 
 // WaitsSince returns the time at which the request was created or last reopened.
 func (r Request) WaitsSince() time.Time {

@@ -13,7 +13,7 @@ import (
 
 // graphReasons say why a graph was written.
 var graphReasons = map[bench.GraphReason]string{
-	bench.GraphBuild: "build", bench.GraphParent: "backfill", bench.GraphOwn: "own jobs", bench.GraphVerify: "look", bench.GraphRetry: "retry", bench.GraphRemeasure: "measured again", bench.GraphRetrigger: "retriggered",
+	bench.GraphBuild: "build", bench.GraphParent: "backfill", bench.GraphOwn: "own jobs", bench.GraphVerify: "look", bench.GraphTemplate: "template", bench.GraphRetry: "retry", bench.GraphRemeasure: "measured again", bench.GraphRetrigger: "retriggered",
 }
 
 // GraphReason says in words why a graph was written.
@@ -50,6 +50,21 @@ func Graphs(w io.Writer, list []apiclient.Graph, v View) error {
 		t.Row(g.ID, g.Tag, GraphReason(g.Reason), string(g.State), strconv.Itoa(g.Jobs), states, g.Follows, Ago(v.Now, g.CreatedAt))
 	}
 	return t.Write(w, v.Width)
+}
+
+// StartedGraph writes which graph runs, or would.
+func StartedGraph(w io.Writer, s apiclient.StartedGraph) error {
+	text := fmt.Sprintf("a graph of %s (%.12s) would run; nothing was started\n", Plural(s.Nodes, "node"), s.GraphHash)
+	if s.Request != nil {
+		text = fmt.Sprintf("graph %s of %s runs; 'benchloom graph show %s' shows it\n", s.Graph, Plural(s.Nodes, "node"), s.Graph)
+		if !s.Request.Created {
+			text = fmt.Sprintf("graph %s was started before with this key; 'benchloom graph show %s' shows it\n", s.Graph, s.Graph)
+		}
+	}
+	for _, warning := range s.Warnings {
+		text += "note: " + Printable(warning) + "\n"
+	}
+	return write(w, text)
 }
 
 // Graph writes a graph, or a set of graphs, with its nodes.

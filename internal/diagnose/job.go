@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graphset"
 )
 
 // JobCase holds the facts about a job.
@@ -23,8 +24,8 @@ type JobCase struct {
 	AffinityUntil time.Time
 	// Waiters lists the requests that wait for it.
 	Waiters []Waiter
-	// Inputs lists the jobs whose end it waits for.
-	Inputs  []bench.JobKey
+	// Inputs lists what it needs and does not have.
+	Inputs  []graphset.Missing
 	Pause   *Pause // of its project's queue; nil: it is not paused
 	Queue   Queue
 	Account Account

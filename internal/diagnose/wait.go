@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graphset"
 )
 
 // waits lists the reasons that hold an open job without a run: first those that hold all
@@ -51,13 +52,23 @@ func (c JobCase) waits(now time.Time) []string {
 	return words
 }
 
-// InputWords says that a job waits for the end of others.
-func InputWords(inputs []bench.JobKey) string {
-	text := fmt.Sprintf("it needs job %s", inputs[0])
-	if more := len(inputs) - 1; more > 0 {
+// InputWords says what a job waits for.
+func InputWords(missing []graphset.Missing) string {
+	first := missing[0]
+	text := fmt.Sprintf("it needs job %s", first.Job)
+	if first.Name != "" {
+		text = "it needs node " + first.Name
+	}
+	if more := len(missing) - 1; more > 0 {
 		text += " and " + count(more, "other")
 	}
-	return text + fmt.Sprintf(", which %s not ended; 'benchloom explain %s' says why", verb(len(inputs), "has", "have"), inputs[0])
+	switch text += ", which "; {
+	case first.Ended():
+		return text + fmt.Sprintf("ended as %s; another run that ends as this one needs releases it, see 'benchloom retrigger'", first.Status)
+	case first.Service:
+		return text + "the service carries out, or a person answers; 'benchloom graph show' says what it waits for"
+	}
+	return text + fmt.Sprintf("%s not ended; 'benchloom explain %s' says why", verb(len(missing), "has", "have"), first.Job)
 }
 
 // before says which jobs go before a waiting one.

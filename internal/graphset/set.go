@@ -36,9 +36,19 @@ type Node struct {
 	Number int
 	Input  bool
 	Job    bench.JobKey
-	Stage  bench.Stage
-	Kind   bench.JobKind
-	Target bench.Target
+	// Name is that of a template's node, of which several jobs may be; empty: a stage made it.
+	Name string
+	// Service says what the service carries out itself, as no machine is needed; the zero
+	// Job: it is a job of a collector.
+	Service graph.Job `db:"-"`
+	// LimitSeconds and Latest are those of the template's node.
+	LimitSeconds int
+	Latest       bool
+	// Skipped says why it was skipped; nil: it was not.
+	Skipped *graph.Reason
+	Stage   bench.Stage
+	Kind    bench.JobKind
+	Target  bench.Target
 	// Tag and Versus name what it measures or builds.
 	Tag, Versus      string
 	Backend, Profile string
@@ -65,6 +75,9 @@ type Node struct {
 
 // NodeKind returns the kind of the node.
 func (n Node) NodeKind() graph.Kind {
+	if kind := n.Service.Kind(); kind != "" {
+		return kind
+	}
 	switch n.Kind {
 	case bench.KindBuild:
 		return graph.KindBuild
@@ -77,9 +90,11 @@ func (n Node) NodeKind() graph.Kind {
 	return graph.KindBenchmark
 }
 
-// Title says in words what the job measures or builds.
+// Title says in words what the job measures or builds, or names the template's node.
 func (n Node) Title() string {
 	switch {
+	case n.Name != "":
+		return n.Name
 	case n.Kind == bench.KindBuild:
 		return "build " + n.Tag
 	case n.Only != nil:
@@ -100,6 +115,13 @@ func (n Node) Ran() bool { return n.StartedAt != nil }
 // facts returns what is recorded of the node itself.
 func (n Node) facts() graph.Facts {
 	f := graph.Facts{Since: n.CreatedAt}
+	if n.Skipped != nil {
+		f.Status, f.Reason = graph.Skipped, *n.Skipped
+		if n.EndedAt != nil {
+			f.Since = *n.EndedAt
+		}
+		return f
+	}
 	switch n.Status {
 	case bench.JobQueued, bench.JobHandedOut:
 		return f
@@ -151,6 +173,9 @@ func (s Set) States(now time.Time) map[bench.JobKey]graph.State {
 	}
 	waits, inputs, dependents := make(map[bench.JobKey]int), make(map[bench.JobKey][]Edge), make(map[bench.JobKey][]bench.JobKey)
 	for _, e := range s.Edges {
+		if nodes[e.From].Replaced && !nodes[e.To].Replaced && s.FromTemplate() {
+			continue // what has its place counts instead
+		}
 		waits[e.To]++
 		inputs[e.To] = append(inputs[e.To], e)
 		dependents[e.From] = append(dependents[e.From], e.To)
@@ -168,7 +193,7 @@ func (s Set) States(now time.Time) map[bench.JobKey]graph.State {
 		for _, e := range inputs[key] {
 			of = append(of, graph.Input{Edge: graph.Edge{From: string(e.From), To: string(e.To), Condition: e.Condition}, State: states[e.From], Facts: nodes[e.From].facts()})
 		}
-		states[key] = graph.StateOf(graph.Node{Name: string(key)}, nodes[key].facts(), of, now)
+		states[key] = graph.StateOf(nodes[key].rule(), nodes[key].facts(), of, now)
 		for _, to := range dependents[key] {
 			if waits[to]--; waits[to] == 0 {
 				next = append(next, to)
@@ -176,6 +201,16 @@ func (s Set) States(now time.Time) map[bench.JobKey]graph.State {
 		}
 	}
 	return states
+}
+
+// rule returns what the rule of states reads of a node.
+func (n Node) rule() graph.Node {
+	return graph.Node{Name: string(n.Job), Job: n.Service, LimitSeconds: n.LimitSeconds, Latest: n.Latest}
+}
+
+// FromTemplate reports whether the graphs of the set are made from a template.
+func (s Set) FromTemplate() bool {
+	return len(s.Graphs) > 0 && s.Graphs[0].Reason == bench.GraphTemplate
 }
 
 // Sum counts the jobs of a graph, or of a set, by their states. Inputs count where they

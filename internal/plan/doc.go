@@ -10,6 +10,7 @@
 //	Facts.Look                 measures suspects again, in turns with the baseline
 //	Facts.Uncovered            keeps the part that is not measured yet
 //	Facts.Artifacts, .Build    plan the jobs that build artifacts
+//	NodeRequest, .NodeJobs     plan the jobs of a node of a graph from a template
 //	Commands                   plans the jobs of a command or a batch
 //	Facts.Check                refuses a request that no collector can run, at submission
 //

@@ -26,6 +26,8 @@ type Facts struct {
 	// Learned maps the shapes of [Facts.Shapes] to the size class of their latest job. An
 	// unknown shape is absent.
 	Learned map[bench.Shape]bench.SizeClass
+	// Node is the name of the graph's node that is planned; empty: none is.
+	Node string
 }
 
 // Optional returns the targets that block neither the request nor its children.
@@ -88,6 +90,9 @@ type site struct {
 // job completes a job of the request with its priority, location and key.
 func (f Facts) job(made bench.Job, at site) bench.PlannedJob {
 	r := f.Request
+	if f.Node != "" && made.Build == nil {
+		made.Name = f.Node
+	}
 	made.Turn = bench.Turn{
 		Queue: f.queue(made.Queue), Weight: 1, Priority: DefaultPriority,
 		Submitter: r.Submitter, Branch: r.Branch, RequestCreated: r.CreatedAt,

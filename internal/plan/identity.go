@@ -1,13 +1,16 @@
 package plan
 
-import "github.com/benchloom/benchloom/internal/bench"
+import (
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graph"
+)
 
 // keyOf returns the key of a job: a hash of everything that identifies it.
 //
 // owner is the request that the job belongs to; empty: requests share it. pool is set for
 // a job bound to one pool: the same test cases on another pool are another job then. A
 // command has no pool, and a build, which requests share, neither owner nor pool nor size
-// class.
+// class. Two equal nodes of a graph are two jobs, as two equal lines of a batch are.
 func keyOf(j bench.Job, owner bench.RequestID, pool string) bench.JobKey {
 	id := bench.JobIdentity{
 		Request: owner, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Target: j.Target, Backend: j.Backend, Profile: j.Profile, Kind: j.Kind,
@@ -18,6 +21,9 @@ func keyOf(j bench.Job, owner bench.RequestID, pool string) bench.JobKey {
 		id.Request, id.Tag, id.SizeClass, id.Pool, id.Suite = "", "", 0, "", string(j.Build.Key)
 	case j.Kind == bench.KindCommand:
 		id.Pool = ""
+	}
+	if j.Build == nil && j.Line == 0 {
+		id.Node = j.Name
 	}
 	return id.Key()
 }
@@ -48,4 +54,9 @@ func Later(j bench.Job, request bench.RequestID, generation int) bench.Job {
 	j.Generation = generation
 	j.Key = keyOf(j, request, j.Pool)
 	return j
+}
+
+// ServiceKey returns the key of a node that has no jobs.
+func ServiceKey(request bench.RequestID, n graph.Node, generation int) bench.JobKey {
+	return keyOf(bench.Job{Generation: generation, Work: bench.Work{Name: n.Name, SuiteHash: n.Job.Hash()}}, request, "")
 }

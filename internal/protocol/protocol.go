@@ -323,6 +323,9 @@ type ExpandResult struct {
 	Shared    SharedJobs
 	// Failed gives the reason why the request cannot run at all; empty: it can.
 	Failed string
+	// RecheckSeconds is the time after which a limit of the request's graph passes; 0: there
+	// is none.
+	RecheckSeconds int `json:",omitempty"`
 }
 
 // ProgressResult holds the progress of a stage's jobs.
@@ -335,6 +338,8 @@ type ProgressResult struct {
 	// ParentLacks is set when the request's own jobs have ended and its parent lacks
 	// results somewhere they ran.
 	ParentLacks bool
+	// RecheckSeconds is that of [ExpandResult].
+	RecheckSeconds int `json:",omitempty"`
 }
 
 // LookResult describes a request's comparison with its baseline: its verdicts, or the look

@@ -27,6 +27,8 @@ type Expansion struct {
 	Queue string
 	// Optional targets block neither the request nor its children.
 	Optional map[bench.Target]bool
+	// Template says of which nodes the jobs are; nil: they are a stage's.
+	Template *TemplateGraph
 }
 
 // ExpandRequest writes the jobs of a request's stage and links the request to them. An
@@ -54,10 +56,12 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 			}
 		}
 		keys, wanted := slices.Clone(e.Shared), slices.Clone(e.Jobs)
+		now := make(map[bench.JobKey]bench.JobKey, len(wanted)) // keys as planned to those that are written
 		for i, j := range wanted {
 			if wanted[i].Job, err = renewed(ctx, tx, id, j.Job); err != nil {
 				return err
 			}
+			now[j.Key] = wanted[i].Key
 			keys = append(keys, wanted[i].Key)
 		}
 		// Artifacts before jobs, existing jobs before new ones.
@@ -85,8 +89,9 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 		if err != nil {
 			return err
 		}
-		ids, optional := make([]int64, len(jobs)), make([]bool, len(jobs))
+		ids, optional, byKey := make([]int64, len(jobs)), make([]bool, len(jobs)), make(map[bench.JobKey]int64, len(jobs))
 		for i, j := range jobs {
+			byKey[j.Key] = j.ID
 			if e.OnlyMissing && !j.Status.Open() && slices.Contains(e.Shared, j.Key) {
 				return fmt.Errorf("%w: job %s has ended", ErrStale, j.Key) // perhaps as cancelled
 			}
@@ -101,7 +106,12 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 				optional = request_job.optional and excluded.optional`, id, ids, e.Stage, optional); err != nil {
 			return err
 		}
-		if err := writeGraph(ctx, tx, id, writtenGraph{reason: bench.GraphReason(e.Stage), jobs: ids}); err != nil {
+		if e.Template != nil {
+			err = writeTemplate(ctx, tx, id, *e.Template, func(planned bench.JobKey) int64 { return byKey[now[planned]] })
+		} else {
+			err = writeGraph(ctx, tx, id, writtenGraph{reason: bench.GraphReason(e.Stage), jobs: ids})
+		}
+		if err != nil {
 			return err
 		}
 		if err := advance(ctx, tx, r, e.Queue, ids); err != nil {

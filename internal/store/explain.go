@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/fairshare"
+	"github.com/benchloom/benchloom/internal/graphset"
 )
 
 // QueuePosition locates a job within its queue at its task queue, and the queue among the
@@ -115,20 +116,25 @@ func (s *Store) JobWaiters(ctx context.Context, key bench.JobKey) ([]JobWaiter, 
 	return ws, wrap("listing the requests that wait for job "+string(key), err)
 }
 
-// OpenInputs maps jobs that are held until others have ended to these.
-func (s *Store) OpenInputs(ctx context.Context, keys ...bench.JobKey) (map[bench.JobKey][]bench.JobKey, error) {
+// MissingInputs maps jobs that are held until others have ended to these, those first that
+// are open.
+func (s *Store) MissingInputs(ctx context.Context, keys ...bench.JobKey) (map[bench.JobKey][]graphset.Missing, error) {
 	type row struct {
-		Key    bench.JobKey
-		Inputs []bench.JobKey
+		Key  bench.JobKey
+		Open bool
+		graphset.Missing
 	}
 	rows, err := all[row](ctx, s.pool, `
-		select j.key, array(
-			select distinct f.key from graph_edge e join job_queue f on f.id = e.from_job
-			where e.to_job = j.id and f.status in ('queued', 'handed_out', 'in_progress') order by f.key) as inputs
-		from job_queue j where j.key = any($1) and j.status = 'queued' and j.held = 'input'`, keys)
-	inputs := make(map[bench.JobKey][]bench.JobKey, len(rows))
+		select distinct j.key, coalesce(f.key, v.key) as job, n.name, v.id is not null as service, coalesce(f.status, v.status) as status,
+			coalesce(f.status, v.status) in ('queued', 'handed_out', 'in_progress', 'waiting') as open
+		from job_queue j join graph_edge e on e.to_job = j.id join graph g on g.id = e.graph_id join graph_node n on n.graph_id = g.id and n.job_id = e.from_job
+		left join graph_set gs on gs.request_id = g.request_id left join job_queue f on f.id = e.from_job left join service_node v on v.id = e.from_job
+		where j.key = any($1) and j.status = 'queued' and j.held = 'input' and (
+			gs.definition is null and f.status in ('queued', 'handed_out', 'in_progress') or gs.definition is not null and not (`+inputMet+`))
+		order by j.key, open desc, job`, keys)
+	inputs := make(map[bench.JobKey][]graphset.Missing, len(rows))
 	for _, r := range rows {
-		inputs[r.Key] = r.Inputs
+		inputs[r.Key] = append(inputs[r.Key], r.Missing)
 	}
 	return inputs, wrap("listing what jobs wait for", err)
 }

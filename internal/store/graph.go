@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graph"
 	"github.com/benchloom/benchloom/internal/graphset"
 )
 
@@ -98,40 +100,63 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 		sets[g.Request] = set
 	}
 	type node struct {
-		Request bench.RequestID
+		Request    bench.RequestID
+		Place      int64 // of a job, or of what the service carries out: in the order in which they were written
+		Definition string
 		graphset.Node
 	}
 	nodes, err := all[node](ctx, tx, `
-		select g.request_id as request, g.number, n.input, j.key as job, coalesce(rj.stage, 'own') as stage, j.kind, j.target, coalesce(j.tag, '') as tag,
+		select g.request_id as request, n.job_id as place, '' as definition, g.number, n.input, j.key as job, n.name, n.limit_seconds, n.latest, n.skipped, coalesce(rj.stage, 'own') as stage, j.kind, j.target, coalesce(j.tag, '') as tag,
 			coalesce(j.versus, '') as versus, j.backend, j.profile, case when jsonb_array_length(j.test_cases) = 1 then j.test_cases -> 0 end as only,
 			jsonb_array_length(j.test_cases) as test_cases, j.size_class, coalesce(rj.optional, false) as optional, `+inGraph+` as status,
 			case when j.status = 'queued' then j.held else '' end as held, j.message, greatest(j.created_at, g.created_at) as created_at, j.started_at,
 			`+inGraphEnd+` as ended_at, coalesce(former.key, '') as replaces, coalesce(rj.superseded, true) as replaced
 		from graph g join benchmark_request r on r.id = g.request_id join graph_node n on n.graph_id = g.id join job_queue j on j.id = n.job_id
 		left join request_job rj on rj.request_id = g.request_id and rj.job_id = n.job_id left join job_queue former on former.id = n.replaces
-		where g.request_id = any($1) order by g.id, n.job_id`, requests)
+		where g.request_id = any($1)
+		union all
+		select g.request_id, n.job_id, v.definition, g.number, n.input, v.key, n.name, n.limit_seconds, n.latest, n.skipped, 'own',
+			'', '', '', '', '', '', null, 0, 0, false,
+			case when v.status = 'waiting' then 'queued' when v.status = 'skipped' then 'cancelled' else v.status end, '', v.message, greatest(v.created_at, g.created_at), v.ended_at,
+			v.ended_at, coalesce(former.key, ''), v.superseded
+		from graph g join graph_node n on n.graph_id = g.id join service_node v on v.id = n.job_id left join service_node former on former.id = n.replaces
+		where g.request_id = any($1)
+		order by request, number, place`, requests)
 	if err != nil {
 		return nil, err
 	}
+	keys := make(map[int64]bench.JobKey, len(nodes))
 	for _, n := range nodes {
+		keys[n.Place] = n.Job
+		if n.Definition != "" {
+			if n.Service, err = graph.ParseJob([]byte(n.Definition)); err != nil {
+				return nil, fmt.Errorf("reading node %s of request %s: %w", n.Name, n.Request, err)
+			}
+		}
 		set := sets[n.Request]
 		set.Nodes = append(set.Nodes, n.Node)
 		sets[n.Request] = set
 	}
 	type edge struct {
-		Request bench.RequestID
-		graphset.Edge
+		Request   bench.RequestID
+		Number    int
+		FromJob   int64
+		ToJob     int64
+		Condition graph.Condition
 	}
 	edges, err := all[edge](ctx, tx, `
-		select g.request_id as request, g.number, f.key as "from", t.key as "to", e.condition
-		from graph g join graph_edge e on e.graph_id = g.id join job_queue f on f.id = e.from_job join job_queue t on t.id = e.to_job
-		where g.request_id = any($1) order by g.id, e.to_job, e.from_job`, requests)
+		select g.request_id as request, g.number, e.from_job, e.to_job, e.condition
+		from graph g join graph_edge e on e.graph_id = g.id where g.request_id = any($1) order by g.request_id, g.number, e.to_job, e.from_job`, requests)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range edges {
+		from, to := keys[e.FromJob], keys[e.ToJob]
+		if from == "" || to == "" {
+			continue // its job was purged
+		}
 		set := sets[e.Request]
-		set.Edges = append(set.Edges, e.Edge)
+		set.Edges = append(set.Edges, graphset.Edge{Number: e.Number, From: from, To: to, Condition: e.Condition})
 		sets[e.Request] = set
 	}
 	return sets, nil

@@ -50,15 +50,20 @@ func writeGraph(ctx context.Context, tx pgx.Tx, request bench.RequestID, w writt
 	if err != nil || len(added.Jobs) == 0 {
 		return err
 	}
-	id, err := value[int64](ctx, tx, `
-		insert into graph (request_id, project, number, reason)
-		select r.id, r.project, (select coalesce(max(number), 0) + 1 from graph where request_id = $1), $2 from benchmark_request r where r.id = $1
-		returning id`,
-		request, w.reason)
+	id, err := newGraph(ctx, tx, request, w.reason)
 	if err != nil {
 		return err
 	}
 	return insertGraph(ctx, tx, id, added, w.replaced)
+}
+
+// newGraph adds an empty graph to the locked set of a request.
+func newGraph(ctx context.Context, tx pgx.Tx, request bench.RequestID, reason bench.GraphReason) (int64, error) {
+	return value[int64](ctx, tx, `
+		insert into graph (request_id, project, number, reason)
+		select r.id, r.project, (select coalesce(max(number), 0) + 1 from graph where request_id = $1), $2 from benchmark_request r where r.id = $1
+		returning id`,
+		request, reason)
 }
 
 func insertGraph(ctx context.Context, tx pgx.Tx, id int64, g plan.JobGraph, replaced map[int64]int64) error {
@@ -104,16 +109,28 @@ func writeReplacements(ctx context.Context, tx pgx.Tx, reason bench.GraphReason,
 	if len(jobs) == 0 {
 		return nil
 	}
-	requests, err := column[bench.RequestID](ctx, tx, `select distinct request_id from request_job where job_id = any($1) order by request_id`, jobs)
+	type row struct {
+		ID       bench.RequestID
+		Template bool
+		Of       []int64
+	}
+	requests, err := all[row](ctx, tx, `
+		with links as (
+			select request_id, job_id from request_job where job_id = any($1) union all select request_id, id from service_node where id = any($1)
+		)
+		select l.request_id as id, coalesce(bool_or(s.definition is not null), false) as template, array_agg(l.job_id order by l.job_id) as of
+		from links l left join graph_set s on s.request_id = l.request_id group by l.request_id order by l.request_id`, jobs)
 	if err != nil {
 		return err
 	}
-	for _, request := range requests {
-		of, err := column[int64](ctx, tx, `select job_id from request_job where request_id = $1 and job_id = any($2)`, request, jobs)
-		if err != nil {
-			return err
+	for _, r := range requests {
+		w := writtenGraph{reason: reason, jobs: r.Of, replaced: replaced}
+		if r.Template {
+			err = writeRepeated(ctx, tx, r.ID, w)
+		} else {
+			err = writeGraph(ctx, tx, r.ID, w)
 		}
-		if err := writeGraph(ctx, tx, request, writtenGraph{reason: reason, jobs: of, replaced: replaced}); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -31,12 +31,31 @@ const activeWaiter = `
 	where w.job_id = j.id and ` + inItsTurn
 
 // readyWaiter narrows [activeWaiter] to requests in which every job that job j needs has
-// ended. Optional ones of the request do not keep others waiting. The status is a subquery
-// of its own, so that no plan reads the whole table of jobs first.
+// ended and, if their graph is made from a template, has ended as its edge demands. Optional
+// ones of the request do not keep others waiting. The status is a subquery of its own, so
+// that no plan reads the whole table of jobs first.
 const readyWaiter = activeWaiter + ` and not exists (
 	select from graph_edge e join graph g on g.id = e.graph_id join request_job fw on fw.request_id = g.request_id and fw.job_id = e.from_job
 	where e.to_job = j.id and g.request_id = w.request_id and not fw.optional and not fw.superseded
-		and (select f.status from job_queue f where f.id = e.from_job) in ('queued', 'handed_out', 'in_progress'))`
+		and (select f.status from job_queue f where f.id = e.from_job) in ('queued', 'handed_out', 'in_progress'))
+	and not exists (
+	select from graph_edge e join graph g on g.id = e.graph_id join graph_set gs on gs.request_id = g.request_id
+	where e.to_job = j.id and g.request_id = w.request_id and gs.definition is not null and not (` + inputMet + `))`
+
+// inputMet matches an edge e of a graph g whose input has ended as it demands, or has been
+// replaced: another edge leads from what has its place. It is [graph.Condition.Given] in the
+// database.
+const inputMet = `
+	coalesce(
+		(select fw.superseded from request_job fw where fw.request_id = g.request_id and fw.job_id = e.from_job),
+		(select n.superseded from service_node n where n.id = e.from_job), true)
+	or ` + endedAsDemanded
+
+// endedAsDemanded matches an edge e whose input has ended as it demands.
+const endedAsDemanded = `
+	coalesce((select f.status from job_queue f where f.id = e.from_job), (select n.status from service_node n where n.id = e.from_job))
+		= any (case e.condition when 'success' then array['success'] when 'resolved' then array['success', 'failure']
+			else array['success', 'failure', 'cancelled', 'skipped'] end)`
 
 // handOutColumns selects the columns of a [handOutRow] from job j; request is the
 // expression for the request that receives the job.

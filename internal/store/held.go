@@ -29,15 +29,24 @@ func releaseJobsOf(ctx context.Context, tx pgx.Tx, id bench.RequestID) error {
 // queues in which they wait.
 func (s *Store) ReleaseDependents(ctx context.Context, key bench.JobKey) (taskQueues []string, err error) {
 	err = s.inTx(ctx, "releasing what waits for job "+string(key), func(tx pgx.Tx) error {
-		const dependents = `j.status = 'queued' and j.held = 'input'
-			and j.id in (select e.to_job from graph_edge e where e.from_job = (select id from job_queue where key = $1))`
-		taskQueues, err = column[string](ctx, tx, `select distinct j.task_queue from job_queue j where `+dependents+` order by j.task_queue`, key)
-		if err != nil || len(taskQueues) == 0 {
-			return err
+		ended, err := column[int64](ctx, tx, `select id from job_queue where key = $1`, key)
+		if err == nil {
+			taskQueues, err = releaseAfter(ctx, tx, ended)
 		}
-		return releaseHeld(ctx, tx, dependents, key)
+		return err
 	})
 	return taskQueues, err
+}
+
+// releaseAfter releases the jobs that waited for the ends of nodes, and lists the task queues
+// in which they wait.
+func releaseAfter(ctx context.Context, tx pgx.Tx, ended []int64) (taskQueues []string, err error) {
+	const dependents = `j.status = 'queued' and j.held = 'input' and j.id in (select e.to_job from graph_edge e where e.from_job = any($1))`
+	taskQueues, err = column[string](ctx, tx, `select distinct j.task_queue from job_queue j where `+dependents+` order by j.task_queue`, ended)
+	if err != nil || len(taskQueues) == 0 {
+		return nil, err
+	}
+	return taskQueues, releaseHeld(ctx, tx, dependents, ended)
 }
 
 // releasedAtOnce bounds how many jobs a sweep reads or releases in one transaction:

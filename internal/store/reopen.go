@@ -230,6 +230,11 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	if err := o.replaceCommands(ctx, commands); err != nil {
 		return result, err
 	}
+	services, err := o.replaceServices(ctx)
+	if err != nil {
+		return result, err
+	}
+	result.Jobs += services
 	if err := writeReplacements(ctx, o.tx, o.options.graphReason(), o.replaced); err != nil {
 		return result, err
 	}
@@ -479,7 +484,7 @@ func (o reopening) open(ctx context.Context, act Act) error {
 	}
 	status := bench.ArtifactsReady
 	switch r := o.request; {
-	case r.Deferred:
+	case r.Deferred, r.Template != nil:
 		status = bench.InProgress // it needs no admission, and its jobs are written
 	case r.Tag == "" && r.Command == nil:
 		status = bench.WaitingForArtifacts

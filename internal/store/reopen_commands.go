@@ -19,6 +19,8 @@ func (o reopening) lacks(j linkedJob) bool {
 	switch {
 	case j.Superseded:
 		return false // its successor counts instead
+	case o.again != nil:
+		return true // it was chosen
 	case !o.options.Remeasure:
 		return j.Done < len(j.TestCases)
 	}
@@ -74,6 +76,16 @@ func (o reopening) replaceCommands(ctx context.Context, former []bench.Job) erro
 		}
 		for _, j := range some {
 			o.wrote(j)
+		}
+		if o.request.Template == nil {
+			continue // a batch has no graph
+		}
+		for i, former := range ids {
+			written, err := value[int64](ctx, o.tx, `select id from job_queue where key = $1`, keys[i])
+			if err != nil {
+				return err
+			}
+			o.replaced[written] = former
 		}
 	}
 	return nil

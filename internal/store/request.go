@@ -28,7 +28,7 @@ type RequestFilter struct {
 
 const requestColumns = `r.id, r.project, r.type, coalesce(r.tag, '') as tag, coalesce(r.parent, '') as parent,
 	coalesce(r.waits_for, '') as waits_for, r.parent_note, coalesce(r.pr, 0) as pr, r.commit_date, r.status, coalesce(r.outcome, '') as outcome, r.completed_at, r.submitter,
-	r.selection, r.selection -> 'profiling' as profiling, coalesce(r.selection ->> 'profiler', '') as profiler, coalesce(r.versus, '') as versus, r.size_class, r.queue, r.branch, r.constraints, r.deferred, r.command, r.batch, r.digest, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
+	r.selection, r.selection -> 'profiling' as profiling, coalesce(r.selection ->> 'profiler', '') as profiler, coalesce(r.versus, '') as versus, r.size_class, r.queue, r.branch, r.constraints, r.deferred, r.command, r.template, r.batch, r.digest, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
 	r.workflow_started_at, r.reopened_at, r.admitted_at, r.expanded_at, r.jobs_done_at, coalesce(r.baseline, '') as baseline,
 	r.summary, r.message`
 
@@ -63,9 +63,9 @@ func createRequest(ctx context.Context, tx pgx.Tx, r bench.Request) (bench.Reque
 	}
 	stored, err := one[bench.Request](ctx, tx, `
 		insert into benchmark_request as r (id, project, type, tag, parent, waits_for, parent_note, pr, commit_date, status,
-			submitter, selection, versus, size_class, queue, branch, constraints, deferred, command, batch, digest, idempotency_key, message, created_at, expanded_at)
+			submitter, selection, versus, size_class, queue, branch, constraints, deferred, command, template, batch, digest, idempotency_key, message, created_at, expanded_at)
 		values (@id, @project, @type, nullif(@tag, ''), nullif(@parent, ''), nullif(@waits_for, ''), @parent_note, nullif(@pr, 0), @commit_date,
-			@status, @submitter, @selection, nullif(@versus, ''), @size_class, @queue, @branch, @constraints, @deferred, @command, @batch, @digest, nullif(@idempotency_key, ''), @message, clock_timestamp(),
+			@status, @submitter, @selection, nullif(@versus, ''), @size_class, @queue, @branch, @constraints, @deferred, @command, @template, @batch, @digest, nullif(@idempotency_key, ''), @message, clock_timestamp(),
 			case when @deferred then clock_timestamp() end)
 		on conflict do nothing
 		returning `+requestColumns,
@@ -74,7 +74,7 @@ func createRequest(ctx context.Context, tx pgx.Tx, r bench.Request) (bench.Reque
 			"waits_for": r.WaitsFor, "parent_note": cleanText(r.ParentNote), "pr": r.PR,
 			"commit_date": r.CommitDate, "status": r.Status, "submitter": r.Submitter, "selection": selected{r.Selection, r.Profiling, r.Profiler},
 			"versus": r.Versus, "size_class": r.SizeClass, "queue": r.Queue, "branch": r.Branch, "constraints": r.Constraints,
-			"deferred": r.Deferred, "command": r.Command, "batch": r.Batch, "digest": r.Digest, "idempotency_key": r.IdempotencyKey, "message": cleanText(r.Message),
+			"deferred": r.Deferred, "command": r.Command, "template": r.Template, "batch": r.Batch, "digest": r.Digest, "idempotency_key": r.IdempotencyKey, "message": cleanText(r.Message),
 		})
 	if err == nil {
 		if r.Tag == "" || r.Command != nil {
@@ -155,6 +155,8 @@ func difference(stored, asked bench.Request) string {
 		return "command"
 	case stored.Digest != asked.Digest:
 		return "set of jobs"
+	case !sameJSON(stored.Template, asked.Template):
+		return "graph"
 	}
 	return ""
 }
@@ -208,7 +210,7 @@ func (s *Store) Requests(ctx context.Context, filter RequestFilter) ([]bench.Req
 }
 
 // JobProgress counts a request's jobs and their test cases in all stages; all counts are
-// zero before the jobs are written.
+// zero before the jobs are written. The nodes of its graph that need no machine count as jobs.
 func (s *Store) JobProgress(ctx context.Context, id bench.RequestID) (bench.JobProgress, error) {
 	return s.jobProgress(ctx, id, "", nil)
 }
@@ -251,8 +253,13 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 			count(*) filter (where status = 'failure') as failure,
 			count(*) filter (where status = 'cancelled') as cancelled,
 			0 as test_cases, 0 as test_cases_done
-		from request_job rj join job_queue j on j.id = rj.job_id
-		where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3) and not rj.superseded`,
+		from (
+			select j.status from request_job rj join job_queue j on j.id = rj.job_id
+			where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3) and not rj.superseded
+			union all
+			select case n.status when 'waiting' then 'queued' when 'skipped' then 'cancelled' else n.status end
+			from service_node n where n.request_id = $1 and $2 in ('', 'own') and $3::boolean is distinct from true and not n.superseded
+		) as counted`,
 		id, string(stage), optional)
 	if err != nil {
 		return p, wrap("counting the jobs of request "+string(id), err)

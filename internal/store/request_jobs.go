@@ -94,8 +94,13 @@ func (s *Store) OpenTaskQueues(ctx context.Context, id bench.RequestID, stage be
 // Replaced jobs do not count.
 func (s *Store) FirstFailure(ctx context.Context, id bench.RequestID, stage bench.Stage) (string, error) {
 	message, err := value[string](ctx, s.pool, `
-		select j.message from request_job rj join job_queue j on j.id = rj.job_id
-		where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and j.status = 'failure' and not rj.superseded order by rj.job_id limit 1`, id, string(stage))
+		select message from (
+			select j.id, j.message from request_job rj join job_queue j on j.id = rj.job_id
+			where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and j.status = 'failure' and not rj.superseded
+			union all
+			select n.id, n.name || ': ' || n.message from service_node n
+			where n.request_id = $1 and $2 in ('', 'own') and n.status = 'failure' and not n.superseded
+		) as failed order by id limit 1`, id, string(stage))
 	if errors.Is(err, ErrNotFound) {
 		return "", nil
 	}

@@ -240,9 +240,12 @@ func endOpen(ctx context.Context, tx pgx.Tx, id bench.RequestID, outcome bench.O
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `
+	if _, err := tx.Exec(ctx, `
 		update job_queue j set status = 'cancelled', completed_at = now(), message = $2
-		where j.id = any($1) and not exists (`+openWaiter+`)`, jobs, message)
+		where j.id = any($1) and not exists (`+openWaiter+`)`, jobs, message); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `update service_node set status = 'cancelled', ended_at = now(), message = $2 where request_id = $1 and status = 'waiting'`, id, message)
 	return err
 }
 

@@ -17,6 +17,13 @@ import (
 // repetition returns what is chosen of the graphs of the locked request. It returns
 // ErrNotFound if the request has no such graph.
 func (o reopening) repetition(ctx context.Context) (graphset.Repetition, error) {
+	now, err := value[time.Time](ctx, o.tx, `select now()`)
+	if err != nil {
+		return graphset.Repetition{}, err
+	}
+	if err := o.skip(ctx, now); err != nil {
+		return graphset.Repetition{}, err
+	}
 	sets, err := graphSets(ctx, o.tx, []bench.RequestID{o.request.ID})
 	if err != nil {
 		return graphset.Repetition{}, err
@@ -40,11 +47,27 @@ func (o reopening) repetition(ctx context.Context) (graphset.Repetition, error) 
 	for _, r := range rows {
 		benchmarks[r.Key] = r.Benchmarks
 	}
-	now, err := value[time.Time](ctx, o.tx, `select now()`)
-	if err != nil {
-		return graphset.Repetition{}, err
-	}
 	return set.Repeat(*o.options.Retrigger, benchmarks, now)
+}
+
+// skip records which nodes are skipped by now, as the request does when it counts: only what
+// has ended runs again.
+func (o reopening) skip(ctx context.Context, now time.Time) error {
+	if o.request.Template == nil {
+		return nil
+	}
+	sets, err := graphSets(ctx, o.tx, []bench.RequestID{o.request.ID})
+	if err != nil {
+		return err
+	}
+	var ends []NodeEnd
+	for _, s := range sets[o.request.ID].Due(now).Skipped {
+		ends = append(ends, SkippedNode(s))
+	}
+	if len(ends) > 0 {
+		_, _, err = endNodes(ctx, o.tx, o.request.ID, ends)
+	}
+	return err
 }
 
 // chosen maps the jobs of a repetition by their keys.

@@ -83,9 +83,10 @@ func TestWhatIsRetriggeredStartsAfterWhatItNeeds(t *testing.T) {
 	require.Equal(t, []bench.RequestID{request.ID}, r.admit())
 	require.Equal(t, []bench.JobKey{next[parent.Key]}, r.handedOut())
 	require.Equal(t, 2, r.count(`select count(*) from job_queue where held = 'input'`))
-	inputs, err := r.OpenInputs(t.Context(), next[parent.Key], next[gin.Key], next[kit.Key])
+	inputs, err := r.MissingInputs(t.Context(), next[parent.Key], next[gin.Key], next[kit.Key])
 	require.NoError(t, err)
-	require.Equal(t, map[bench.JobKey][]bench.JobKey{next[gin.Key]: {next[parent.Key]}, next[kit.Key]: {next[parent.Key]}}, inputs)
+	needed := []graphset.Missing{{Job: next[parent.Key], Status: string(bench.JobHandedOut)}}
+	require.Equal(t, map[bench.JobKey][]graphset.Missing{next[gin.Key]: needed, next[kit.Key]: needed}, inputs)
 	require.NoError(t, r.ReleaseHeld(t.Context()))
 	require.Empty(t, r.handedOut(), "a sweep changes nothing")
 

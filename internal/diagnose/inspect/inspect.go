@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graphset"
 	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
@@ -62,8 +63,8 @@ type Jobs interface {
 	JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, error)
 	JobWaiters(ctx context.Context, key bench.JobKey) ([]store.JobWaiter, error)
 	QueuePosition(ctx context.Context, key bench.JobKey) (store.QueuePosition, error)
-	// OpenInputs returns, for jobs held until others have ended, these others.
-	OpenInputs(ctx context.Context, keys ...bench.JobKey) (map[bench.JobKey][]bench.JobKey, error)
+	// MissingInputs returns, for jobs held until others have ended, these others.
+	MissingInputs(ctx context.Context, keys ...bench.JobKey) (map[bench.JobKey][]graphset.Missing, error)
 	// Submitters returns the account of each job.
 	Submitters(ctx context.Context, keys []bench.JobKey) (map[bench.JobKey]string, error)
 	// AccountHold returns the limits of an account on a branch; an empty branch stands for

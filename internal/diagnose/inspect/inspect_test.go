@@ -14,6 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/diagnose"
 	"github.com/benchloom/benchloom/internal/diagnose/inspect"
+	"github.com/benchloom/benchloom/internal/graphset"
 	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
@@ -29,7 +30,7 @@ var now = time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 type record struct {
 	inspect.Record // panics: the test has no such facts
 	jobs           []bench.Job
-	inputs         map[bench.JobKey][]bench.JobKey
+	inputs         map[bench.JobKey][]graphset.Missing
 	stranded       []store.WaitingJob
 	submitters     map[bench.JobKey]string
 	full           map[string]bool // accounts at their limit
@@ -66,7 +67,12 @@ func (r *record) StrandedJobs(_ context.Context, keys ...bench.JobKey) ([]store.
 	return r.stranded, nil
 }
 
-func (r *record) OpenInputs(context.Context, ...bench.JobKey) (map[bench.JobKey][]bench.JobKey, error) {
+// needing maps the job one to what it needs.
+func needing(missing ...graphset.Missing) map[bench.JobKey][]graphset.Missing {
+	return map[bench.JobKey][]graphset.Missing{"one": missing}
+}
+
+func (r *record) MissingInputs(context.Context, ...bench.JobKey) (map[bench.JobKey][]graphset.Missing, error) {
 	return r.inputs, nil
 }
 
@@ -155,8 +161,10 @@ func TestWaitsNameWhatHoldsAJobFirst(t *testing.T) {
 		"its turn":            {record{}, "its turn at pool"},
 		"a limit":             {record{full: map[string]bool{"ada": true}}, "its limit max_running 2"},
 		"no live collector":   {record{full: map[string]bool{"ada": true}, stranded: []store.WaitingJob{waiting("one")}}, "collector"},
-		"an input":            {record{full: map[string]bool{"ada": true}, inputs: map[bench.JobKey][]bench.JobKey{"one": {"two"}}}, "it needs job two, which has not ended; 'benchloom explain two' says why"},
-		"inputs":              {record{inputs: map[bench.JobKey][]bench.JobKey{"one": {"two", "three"}}}, "it needs job two and 1 other, which have not ended"},
+		"an input":            {record{full: map[string]bool{"ada": true}, inputs: needing(graphset.Missing{Job: "two", Status: "queued"})}, "it needs job two, which has not ended; 'benchloom explain two' says why"},
+		"inputs":              {record{inputs: needing(graphset.Missing{Job: "two", Status: "queued"}, graphset.Missing{Job: "three", Status: "queued"})}, "it needs job two and 1 other, which have not ended"},
+		"a failed input":      {record{inputs: needing(graphset.Missing{Job: "two", Name: "prepare", Status: "failure"})}, "it needs node prepare, which ended as failure; another run that ends as this one needs releases it"},
+		"a sign-off":          {record{inputs: needing(graphset.Missing{Job: "two", Name: "agree", Service: true, Status: "waiting"})}, "it needs node agree, which the service carries out, or a person answers"},
 		"a pause of all":      {record{paused: map[string]bool{"go": true}, full: map[string]bool{"ada": true}, stranded: []store.WaitingJob{waiting("one")}}, "was paused by ada: the machine moves"},
 		"another one's limit": {record{full: map[string]bool{"bob": true}}, "its turn at pool"},
 	} {

@@ -95,7 +95,7 @@ func (i *Inspector) addWaiters(ctx context.Context, j bench.Job, c *diagnose.Job
 	for _, w := range waiters {
 		c.Waiters = append(c.Waiters, diagnose.Waiter{ID: w.ID, InTurn: w.InTurn})
 	}
-	inputs, err := i.Record.OpenInputs(ctx, j.Key)
+	inputs, err := i.Record.MissingInputs(ctx, j.Key)
 	if err != nil {
 		return err
 	}

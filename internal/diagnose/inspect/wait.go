@@ -41,7 +41,7 @@ func (i *Inspector) Waits(ctx context.Context, jobs []bench.Job, running map[ben
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := i.Record.OpenInputs(ctx, queued...)
+	inputs, err := i.Record.MissingInputs(ctx, queued...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,205 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graph"
+)
+
+// NodeRequest returns the request that would measure what a node of a request's graph
+// measures. Its facts are those to plan the node from, see [Facts.NodeJobs]. That of a
+// command is the request itself.
+func NodeRequest(r bench.Request, n graph.Node) bench.Request {
+	r.Template = nil
+	scope := bench.Scope{Profiling: r.Profiling}
+	switch d := n.Job.Definition().(type) {
+	case graph.Benchmark:
+		r.Tag = d.Tag
+		scope.Selection, scope.Versus, scope.Constraints = d.Selection, d.Versus, d.Constraints
+		scope.Selection.Targets, scope.Selection.Iterations = []bench.Target{d.Target}, d.Iterations
+		if len(d.TestCases) > 0 {
+			scope.Selection = chosen(scope.Selection, d.TestCases)
+		}
+	case graph.Profile:
+		r.Tag = d.Tag
+		scope.Profiler, scope.Constraints = d.Profiler, d.Constraints
+		scope.Selection = chosen(bench.Selection{Targets: []bench.Target{d.Target}}, []bench.TestCase{d.TestCase})
+	case graph.Command:
+		scope.Constraints = d.Constraints
+	}
+	r.Scope = scope
+	return r
+}
+
+// chosen narrows a selection to the dimensions of test cases.
+func chosen(s bench.Selection, cases []bench.TestCase) bench.Selection {
+	add := func(list []string, value string) []string {
+		if value == "" || slices.Contains(list, value) {
+			return list
+		}
+		return append(list, value)
+	}
+	for _, tc := range cases {
+		s.Benchmarks, s.Profiles = add(s.Benchmarks, tc.Benchmark), add(s.Profiles, tc.Profile)
+		s.Scenarios, s.Backends = add(s.Scenarios, tc.Scenario), add(s.Backends, tc.Backend)
+	}
+	return s
+}
+
+// NodeSuite returns the content hash of the suite that a node names itself; empty: it names
+// none.
+func NodeSuite(n graph.Node) string {
+	switch d := n.Job.Definition().(type) {
+	case graph.Benchmark:
+		return d.Suite
+	case graph.Profile:
+		return d.Suite
+	}
+	return ""
+}
+
+// Checked refuses a graph of which some node can never run: its error is one of
+// [Facts.NodeJobs]. Warnings explain why other nodes have to wait. factsOf returns the facts
+// of a node.
+func Checked(g *graph.Graph, factsOf func(graph.Node) (Facts, error)) (warned []string, err error) {
+	var found warnings
+	for _, n := range g.Nodes() {
+		f, err := factsOf(n)
+		if err != nil {
+			return nil, err
+		}
+		_, err = f.NodeJobs(n)
+		if d, is := n.Job.Definition().(graph.Build); is {
+			_, err = f.Build(bench.BuildSpec{Tag: d.Tag, Target: d.Target}, 0)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		if f.Suite == nil || f.Request.Profiler != "" {
+			continue
+		}
+		more, err := f.Check()
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		for _, text := range more {
+			found.add(text)
+		}
+	}
+	return found, nil
+}
+
+// NodeJobs plans the jobs of a graph's node: none for one that the service carries out itself
+// and for a build, whose revision has to be found first, see [Facts.Build]. The facts are
+// those of its [NodeRequest]. The error is a [placement.Unplaceable] when no registered
+// collector can ever run it, and wraps [bench.ErrInvalid] for what no collector runs yet.
+func (f Facts) NodeJobs(n graph.Node) ([]bench.PlannedJob, error) {
+	f.Node = n.Name
+	switch d := n.Job.Definition().(type) {
+	case graph.Benchmark:
+		if d.Chunks != nil && d.Chunks.Min > 1 {
+			return nil, notYet(fmt.Sprintf("asks for at least %d chunks, and a benchmark is not divided yet", d.Chunks.Min))
+		}
+		jobs, err := f.Own()
+		if err != nil || len(d.TestCases) == 0 {
+			return jobs, err
+		}
+		return f.onlyCases(jobs, d.TestCases)
+	case graph.Profile:
+		return f.Own()
+	case graph.Command:
+		return f.nodeCommand(n, d)
+	}
+	return nil, nil
+}
+
+// onlyCases narrows jobs to test cases that a node lists.
+func (f Facts) onlyCases(jobs []bench.PlannedJob, cases []bench.TestCase) ([]bench.PlannedJob, error) {
+	var out []bench.PlannedJob
+	left := slices.Clone(cases)
+	for _, j := range jobs {
+		var some []bench.TestCase
+		for _, tc := range j.TestCases {
+			if slices.Contains(cases, tc) {
+				some = append(some, tc)
+				left = slices.DeleteFunc(left, func(c bench.TestCase) bool { return c == tc })
+			}
+		}
+		if len(some) > 0 {
+			out = append(out, f.of(j, some))
+		}
+	}
+	if len(left) > 0 {
+		return nil, fmt.Errorf("%w: the suite does not measure %s", bench.ErrInvalid, left[0])
+	}
+	return out, nil
+}
+
+// nodeCommand plans a node that runs one program.
+func (f Facts) nodeCommand(n graph.Node, d graph.Command) ([]bench.PlannedJob, error) {
+	rules := d.Rules
+	switch step := d.Steps[0]; {
+	case len(d.Steps) > 1:
+		return nil, notYet(fmt.Sprintf("has %d steps, and a command runs one program yet", len(d.Steps)))
+	case len(d.Checkouts) > 0, step.Dir != "":
+		return nil, notYet("asks for a checkout or a directory, which commands do not get yet")
+	case len(d.Uploads) > 0:
+		return nil, notYet("asks for uploads, which commands do not make yet")
+	case len(rules.Success)+len(rules.Failure)+len(rules.RetryCodes)+len(rules.RetryPatterns) > 0:
+		return nil, notYet("has rules for its end, and only exit code 0 means success yet")
+	}
+	timeouts, err := NewTimeouts(f.Config.Size)
+	if err != nil {
+		return nil, err
+	}
+	step := d.Steps[0]
+	command, err := timeouts.Limit(bench.Command{Argv: step.Argv, Env: step.Env, TimeoutSeconds: step.TimeoutSeconds, Iterations: 1})
+	if err != nil {
+		return nil, err
+	}
+	j, err := NewCommands(f).Job(Line{Name: n.Name, Command: command, Target: d.Target})
+	if err != nil {
+		return nil, err
+	}
+	return []bench.PlannedJob{j}, nil
+}
+
+// Repeated returns the graph of jobs that were written in place of others: next maps jobs to
+// those that have their places. The edges are those to and from the former ones.
+func Repeated(edges []GraphEdge, written []int64, next map[int64]int64) JobGraph {
+	out := JobGraph{Jobs: slices.Clone(written)}
+	slices.Sort(out.Jobs)
+	latest := func(job int64) int64 {
+		for range len(next) {
+			later, replaced := next[job]
+			if !replaced {
+				break
+			}
+			job = later
+		}
+		return job
+	}
+	type ends struct{ from, to int64 }
+	seen, inputs := make(map[ends]bool), make(map[int64]bool)
+	for _, e := range edges {
+		e.From, e.To = latest(e.From), latest(e.To)
+		if at := (ends{e.From, e.To}); e.From == e.To || seen[at] {
+			continue
+		} else {
+			seen[at] = true
+		}
+		out.Edges = append(out.Edges, e)
+		for _, job := range []int64{e.From, e.To} {
+			if _, now := slices.BinarySearch(out.Jobs, job); !now {
+				inputs[job] = true
+			}
+		}
+	}
+	out.Inputs = slices.Sorted(maps.Keys(inputs))
+	return out
+}
+
+func notYet(why string) error { return fmt.Errorf("%w: it %s", bench.ErrInvalid, why) }
