@@ -52,6 +52,7 @@ func TestGraphsOfTemplatesAreRun(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)
+	b.register(t, "c1")
 	b.pushed(t, definedNightly)
 	in := apiclient.GraphCall{Template: "nightly", Parameters: []string{"tag=v2"}, Act: apiclient.Act{IdempotencyKey: "tonight", Reason: "a try"}}
 

@@ -175,10 +175,10 @@ type Commands struct {
 	Deferred bool
 }
 
-// TemplateCall says from what a graph was made: the same call makes the same graph. The
-// branch is that of the [Submission].
+// TemplateCall says from what a graph was made, for the branch of the [Submission]: the same
+// call makes the same graph.
 type TemplateCall struct {
-	// Name is that of the graph template.
+	// Name names the graph template.
 	Name string `json:"name"`
 	// Definitions is the content hash of the definitions that have it.
 	Definitions string `json:"definitions"`

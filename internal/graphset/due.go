@@ -59,14 +59,14 @@ func (s Set) Due(now time.Time) Due {
 	return out
 }
 
-// Missing is what a job needs and does not have.
+// Missing is an input that a job lacks.
 type Missing struct {
 	Job bench.JobKey
-	// Name is that of a template's node; empty: a stage made it.
+	// Name names a template's node; empty: a stage made it.
 	Name string
 	// Service reports that no machine runs it.
 	Service bool
-	// Status is that of a job, or waiting or skipped.
+	// Status is a [bench.JobStatus], waiting or skipped.
 	Status string
 }
 

@@ -36,7 +36,7 @@ type Node struct {
 	Number int
 	Input  bool
 	Job    bench.JobKey
-	// Name is that of a template's node, of which several jobs may be; empty: a stage made it.
+	// Name names a template's node, which may have several jobs; empty: a stage made it.
 	Name string
 	// Service says what the service carries out itself, as no machine is needed; the zero
 	// Job: it is a job of a collector.

@@ -186,11 +186,11 @@ func Repeated(edges []GraphEdge, written []int64, next map[int64]int64) JobGraph
 	seen, inputs := make(map[ends]bool), make(map[int64]bool)
 	for _, e := range edges {
 		e.From, e.To = latest(e.From), latest(e.To)
-		if at := (ends{e.From, e.To}); e.From == e.To || seen[at] {
+		at := ends{e.From, e.To}
+		if e.From == e.To || seen[at] {
 			continue
-		} else {
-			seen[at] = true
 		}
+		seen[at] = true
 		out.Edges = append(out.Edges, e)
 		for _, job := range []int64{e.From, e.To} {
 			if _, now := slices.BinarySearch(out.Jobs, job); !now {

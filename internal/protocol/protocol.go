@@ -338,7 +338,7 @@ type ProgressResult struct {
 	// ParentLacks is set when the request's own jobs have ended and its parent lacks
 	// results somewhere they ran.
 	ParentLacks bool
-	// RecheckSeconds is that of [ExpandResult].
+	// RecheckSeconds means the same as in [ExpandResult].
 	RecheckSeconds int `json:",omitempty"`
 }
 
