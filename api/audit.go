@@ -47,15 +47,13 @@ func entryOf(in, out any) (what store.Operation, changed bool) {
 		what.Reason = in.Body.Reason
 		return what, changed
 	case *runGraph:
-		done := out.(*startedGraph)
-		if done.Body.Request == nil {
-			return what, false
-		}
-		what = store.Operation{Project: in.Project, Subject: string(done.Body.Request.ID)}
-		what.Result.Message = fmt.Sprintf("template %s, %s", in.Body.Template, count(done.Body.Nodes, "node"))
-		what.Result.Requests = []bench.RequestID{done.Body.Request.ID}
+		what, changed = graphEntered(out.(*startedGraph))
 		what.Reason = in.Body.Reason
-		return what, done.Status == http.StatusCreated
+		return what, changed
+	case *cloneGraph:
+		what, changed = graphEntered(out.(*startedGraph))
+		what.Reason = in.Body.Reason
+		return what, changed
 	case *artifactsReady:
 		done := out.(*body[apiclient.Notified]).Body
 		what = store.Operation{Project: done.Request.Project, Subject: string(done.Request.ID)}
@@ -109,6 +107,20 @@ func requestEntered(done *createdRequest) (store.Operation, bool) {
 	what.Result.Message = string(r.Type)
 	if r.Tag != "" {
 		what.Result.Message += " " + r.Tag
+	}
+	what.Result.Requests = []bench.RequestID{r.ID}
+	return what, done.Status == http.StatusCreated
+}
+
+func graphEntered(done *startedGraph) (store.Operation, bool) {
+	r := done.Body.Request
+	if r == nil {
+		return store.Operation{}, false
+	}
+	what := store.Operation{Project: r.Project, Subject: string(r.ID)}
+	what.Result.Message = fmt.Sprintf("template %s, %s", r.Template.Name, count(done.Body.Nodes, "node"))
+	if n := len(r.Template.Customised); n > 0 {
+		what.Result.Message += fmt.Sprintf(", customised: %s", strings.Join(r.Template.Customised, "; "))
 	}
 	what.Result.Requests = []bench.RequestID{r.ID}
 	return what, done.Status == http.StatusCreated

@@ -26,6 +26,7 @@ type GraphRunRecord interface {
 	// store.ErrConflict when that asks for something else.
 	CreateGraphRequest(ctx context.Context, r bench.Request, g *graph.Graph) (stored bench.Request, created bool, err error)
 	GraphSet(ctx context.Context, id bench.RequestID) (graphset.Set, error)
+	GraphDefinition(ctx context.Context, id bench.RequestID) (*graph.Graph, error)
 	// SignOff returns store.ErrAnswered if the sign-off has ended otherwise, and
 	// store.ErrNotFound for an unknown one.
 	SignOff(ctx context.Context, id bench.RequestID, key bench.JobKey, agree bool, act store.Act) (done store.Operation, taskQueues []string, err error)
@@ -49,6 +50,9 @@ func (s *graphRunHandlers) register() {
 	handle(s.base, operation{id: "run-graph", method: http.MethodPost, path: "/projects/{project}/graphs", need: toWrite, scope: ofProject, audit: "graph run", tag: "graphs", slots: suiteSlots, maxBody: namesBody,
 		summary: "Run the graph that a stored template makes", description: "Answers 201 for a new request and 200 for a repeated idempotency key. The jobs are written by the request's workflow. With dry_run, nothing runs: the answer tells what would.",
 		status: http.StatusCreated, answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.StartedGraph]()}}}, s.run)
+	handle(s.base, operation{id: "clone-graph", method: http.MethodPost, path: "/graphs/{graph}/clone", need: toWrite, scope: ofProject, audit: "graph clone", tag: "graphs", slots: suiteSlots, maxBody: namesBody,
+		summary: "Run a graph of a template once more", description: "As a request of its own: with the same definitions, branch and parameters, from what the template made or from the graph as it was customised. Nothing of what became of the other comes along.",
+		status: http.StatusCreated, answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.StartedGraph]()}}}, s.clone)
 	handle(s.base, operation{id: "sign-off", method: http.MethodPost, path: "/graphs/{graph}/sign-off", need: toWrite, scope: ofProject, tag: "graphs",
 		summary: "Answer a sign-off of a graph", description: "A node that waits for a person ends in success if the answer is yes, else in failure. The same answer again changes nothing."}, s.signOff)
 }
@@ -65,42 +69,88 @@ type startedGraph struct {
 }
 
 func (s *graphRunHandlers) run(ctx context.Context, in *runGraph) (*startedGraph, error) {
-	if err := checkKey(in.Body.IdempotencyKey); err != nil {
-		return nil, err
-	}
 	orDefault(&in.Body.Branch, "main")
-	project, err := s.project(ctx, in.Project, http.StatusNotFound)
-	if err != nil {
-		return nil, err
-	}
 	e, err := s.definitions.expand(ctx, in.Project, in.Body.Definitions, definitions.Call{Template: in.Body.Template, Branch: in.Body.Branch}, in.Body.Parameters)
 	if err != nil {
 		return nil, err
 	}
-	r, err := bench.NewGraphRequest(in.Project, bench.TemplateCall{Name: e.Template, Definitions: e.Definitions, Parameters: e.Parameters, Graph: e.Hash},
-		bench.Submission{Submitter: caller(ctx).Owner, Queue: in.Body.Queue, Branch: in.Body.Branch, IdempotencyKey: in.Body.IdempotencyKey})
+	wanted := wantedGraph{project: in.Project, graph: e.Graph, call: callOf(e, in.Body.Parameters), by: submission(ctx, in.Body.Act, in.Body.Queue, in.Body.Branch), dryRun: in.DryRun}
+	if len(in.Body.Changes) > 0 {
+		if err := customisable(e.Rule, in.Body.Branch); err != nil {
+			return nil, err
+		}
+		changes := make([]graph.NodeChange, len(in.Body.Changes))
+		for i, c := range in.Body.Changes {
+			changes[i] = graph.NodeChange(c)
+		}
+		if wanted.graph, wanted.call.Customised, err = e.Graph.Customise(changes); err != nil {
+			return nil, fmt.Errorf("template %s: %w", in.Body.Template, err)
+		}
+		wanted.call.Graph = wanted.graph.Hash()
+	}
+	return s.start(ctx, wanted)
+}
+
+func callOf(e *definitions.Expansion, given []string) bench.TemplateCall {
+	return bench.TemplateCall{Name: e.Template, Definitions: e.Definitions, Parameters: e.Parameters, Given: given, Graph: e.Hash}
+}
+
+func submission(ctx context.Context, act apiclient.Act, queue, branch string) bench.Submission {
+	return bench.Submission{Submitter: caller(ctx).Owner, Queue: queue, Branch: branch, IdempotencyKey: act.IdempotencyKey}
+}
+
+// customisable refuses changes of a branch's graphs where its rule does not allow them.
+func customisable(rule definitions.Branch, branch string) error {
+	switch {
+	case rule.Protected:
+		return problemf(http.StatusForbidden, "protected", "the branch %s is protected: nobody changes its graphs; run the template as it is, or customise it on another branch", branch)
+	case !rule.Customise:
+		return problemf(http.StatusForbidden, "not-customisable", "the branch %s does not allow graphs that differ from their templates (customise: false); run the template as it is", branch)
+	}
+	return nil
+}
+
+// wantedGraph is a graph to be run.
+type wantedGraph struct {
+	project string
+	graph   *graph.Graph
+	call    bench.TemplateCall
+	by      bench.Submission
+	dryRun  bool
+}
+
+// start runs a graph, or tells what would run.
+func (s *graphRunHandlers) start(ctx context.Context, w wantedGraph) (*startedGraph, error) {
+	if err := checkKey(w.by.IdempotencyKey); err != nil {
+		return nil, err
+	}
+	project, err := s.project(ctx, w.project, http.StatusNotFound)
 	if err != nil {
 		return nil, err
 	}
-	out := apiclient.StartedGraph{GraphHash: e.Hash, Nodes: e.Graph.Len(), Edges: len(e.Graph.Edges()), DryRun: in.DryRun}
+	r, err := bench.NewGraphRequest(w.project, w.call, w.by)
+	if err != nil {
+		return nil, err
+	}
+	out := apiclient.StartedGraph{GraphHash: w.graph.Hash(), Nodes: w.graph.Len(), Edges: len(w.graph.Edges()), Customised: w.call.Customised, DryRun: w.dryRun}
 	stored, err := s.requests.record.RequestLike(ctx, r)
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return nil, differentGraph(r, stored)
 	case errors.Is(err, store.ErrNotFound):
-		if out.Warnings, err = s.acceptable(ctx, r, project, e.Graph); err != nil {
+		if out.Warnings, err = s.acceptable(ctx, r, project, w.graph); err != nil {
 			return nil, err
 		}
 	case err != nil:
 		return nil, err
 	}
-	if in.DryRun {
+	if w.dryRun {
 		return &startedGraph{http.StatusOK, out}, nil
 	}
 	if r.ID, err = bench.NewRequestID(s.Random); err != nil {
 		return nil, err
 	}
-	stored, created, err := s.record.CreateGraphRequest(ctx, r, e.Graph)
+	stored, created, err := s.record.CreateGraphRequest(ctx, r, w.graph)
 	if errors.Is(err, store.ErrConflict) {
 		return nil, differentGraph(r, stored)
 	}
@@ -115,6 +165,62 @@ func (s *graphRunHandlers) run(ctx context.Context, in *runGraph) (*startedGraph
 		return &startedGraph{http.StatusOK, out}, nil
 	}
 	return &startedGraph{http.StatusCreated, out}, nil
+}
+
+type cloneGraph struct {
+	Graph  string `path:"graph" doc:"ID of the graph, or of its request." example:"r7k2m4q9xt2-1"`
+	DryRun bool   `query:"dry_run" doc:"Only tell what would run."`
+	Body   apiclient.GraphClone
+}
+
+func (s *graphRunHandlers) clone(ctx context.Context, in *cloneGraph) (*startedGraph, error) {
+	ref, _ := graphRef(in.Graph)
+	r, err := s.request(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	t := r.Template
+	switch {
+	case t == nil:
+		return nil, problemf(http.StatusConflict, "no-template", "request %s runs no graph of a template; 'benchloom request remeasure %s' measures it again", r.ID, r.ID)
+	case in.Body.From == "" && len(t.Customised) > 0:
+		return nil, problemf(http.StatusUnprocessableEntity, "which-source", "the graph of request %s was customised; say whether the clone is made from the template or from the graph", r.ID)
+	}
+	call := definitions.Call{Template: t.Name, Branch: r.Branch}
+	e, err := s.definitions.expand(ctx, r.Project, t.Definitions, call, replaced(t.Given, in.Body.Parameters))
+	if err != nil {
+		return nil, err
+	}
+	wanted := wantedGraph{
+		project: r.Project, graph: e.Graph, call: callOf(e, replaced(t.Given, in.Body.Parameters)), by: submission(ctx, in.Body.Act, in.Body.Queue, r.Branch), dryRun: in.DryRun,
+	}
+	if in.Body.From == apiclient.CloneGraph && len(t.Customised) > 0 {
+		if len(in.Body.Parameters) > 0 {
+			return nil, invalid("parameters belong to clones of a template; the graph of request %s is copied as it was customised", r.ID)
+		}
+		if err := customisable(e.Rule, r.Branch); err != nil {
+			return nil, err
+		}
+		if wanted.graph, err = s.record.GraphDefinition(ctx, r.ID); err != nil {
+			return nil, err
+		}
+		wanted.call.Graph, wanted.call.Customised = wanted.graph.Hash(), t.Customised
+	}
+	wanted.call.ClonedFrom = bench.GraphID{Request: r.ID, Number: 1}.String()
+	return s.start(ctx, wanted)
+}
+
+// replaced returns values of parameters, written as name=value, with others in the place of
+// those of the same names.
+func replaced(given, others []string) []string {
+	name := func(value string) string {
+		before, _, _ := strings.Cut(value, "=")
+		return before
+	}
+	kept := slices.DeleteFunc(slices.Clone(given), func(value string) bool {
+		return slices.ContainsFunc(others, func(other string) bool { return name(other) == name(value) })
+	})
+	return append(kept, others...)
 }
 
 func differentGraph(wanted, stored bench.Request) error {

@@ -36,18 +36,19 @@ func (s *graphHandlers) register() {
 }
 
 type listGraphs struct {
-	Project string `path:"project" doc:"Name of the project."`
-	Request string `query:"request" doc:"Only those of this request: its ID, or project:tag of its artifact."`
-	Ran     bool   `query:"ran" doc:"Only those of which a run has begun."`
-	Limit   int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
-	Cursor  string `query:"cursor" doc:"The value of next from the page before."`
+	Project    string `path:"project" doc:"Name of the project."`
+	Request    string `query:"request" doc:"Only those of this request: its ID, or project:tag of its artifact."`
+	Ran        bool   `query:"ran" doc:"Only those of which a run has begun."`
+	Customised bool   `query:"customised" doc:"Only those that differ from what their templates made."`
+	Limit      int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+	Cursor     string `query:"cursor" doc:"The value of next from the page before."`
 }
 
 func (s *graphHandlers) listGraphs(ctx context.Context, in *listGraphs) (*body[apiclient.GraphList], error) {
 	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 		return nil, err
 	}
-	filter := store.GraphFilter{Project: in.Project, Ran: in.Ran, Limit: in.Limit}
+	filter := store.GraphFilter{Project: in.Project, Ran: in.Ran, Customised: in.Customised, Limit: in.Limit}
 	if in.Request != "" {
 		r, err := s.request(ctx, in.Request)
 		if err != nil {
@@ -121,6 +122,7 @@ func noGraph(r bench.Request, number int) error {
 func graphOf(g graphset.Graph, sum graphset.Sum) apiclient.Graph {
 	out := apiclient.Graph{
 		ID: g.ID().String(), Request: g.Request, Project: g.Project, Tag: g.Tag, Reason: g.Reason, GraphSum: sumOf(sum), CreatedAt: g.CreatedAt,
+		Template: g.Template, Customised: g.Customised,
 	}
 	if g.Follows > 0 {
 		out.Follows = bench.GraphID{Request: g.Request, Number: g.Follows}.String()
@@ -140,7 +142,7 @@ func sumOf(s graphset.Sum) apiclient.GraphSum {
 func graphDetail(r bench.Request, set graphset.Set, number int, now time.Time) apiclient.GraphDetail {
 	states := set.States(now)
 	all, of := set.Sums(states)
-	shown, out := set.Whole(), apiclient.GraphDetail{ID: string(r.ID), Request: r.ID, Project: r.Project, Tag: r.Tag, GraphSum: sumOf(all)}
+	shown, out := set.Whole(), apiclient.GraphDetail{ID: string(r.ID), Request: r.ID, Project: r.Project, Tag: r.Tag, Template: templateOf(r), GraphSum: sumOf(all)}
 	if number > 0 {
 		shown, out.GraphSum = set.Only(number), sumOf(of[number])
 		out.ID = bench.GraphID{Request: r.ID, Number: number}.String()

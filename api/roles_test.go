@@ -258,6 +258,9 @@ var examples = map[string]func(*rolesWorld) example{
 		w.pushed(w.t, asked)
 		return asJSON("/projects/go/graphs", apiclient.GraphCall{Template: "nightly", Parameters: []string{"tag=" + w.tag()}})
 	},
+	"clone-graph": func(w *rolesWorld) example {
+		return example{"/graphs/" + string(w.graph(w.t, "tag="+w.tag())) + "/clone", "{}", "application/json"}
+	},
 	"sign-off": func(w *rolesWorld) example {
 		id := w.graph(w.t, "tag="+w.tag())
 		return example{"/graphs/" + string(id) + "/sign-off", `{"agree": true, "reason": "a test"}`, "application/json"}

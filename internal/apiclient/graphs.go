@@ -24,12 +24,14 @@ type GraphSum struct {
 
 // Graph is a graph of a request: jobs that were written together, and what they need.
 type Graph struct {
-	ID      string            `json:"id"`
-	Request bench.RequestID   `json:"request" doc:"ID of the request, and of its set of graphs."`
-	Project string            `json:"project"`
-	Tag     string            `json:"tag,omitempty"`
-	Reason  bench.GraphReason `json:"reason" doc:"Why it was written: the stages build, parent, own and verify; template; retry, remeasure, retrigger."`
-	Follows string            `json:"follows,omitempty" doc:"The latest graph with jobs that this one needs or replaces."`
+	ID         string            `json:"id"`
+	Request    bench.RequestID   `json:"request" doc:"ID of the request, and of its set of graphs."`
+	Project    string            `json:"project"`
+	Tag        string            `json:"tag,omitempty"`
+	Reason     bench.GraphReason `json:"reason" doc:"Why it was written: the stages build, parent, own and verify; template; retry, remeasure, retrigger."`
+	Follows    string            `json:"follows,omitempty" doc:"The latest graph with jobs that this one needs or replaces."`
+	Template   string            `json:"template,omitempty" doc:"Name of the template that made the graph."`
+	Customised bool              `json:"customised,omitempty" doc:"The graphs of its set differ from what the template made."`
 	GraphSum
 	CreatedAt time.Time `json:"created_at"`
 }
@@ -42,10 +44,11 @@ type GraphList struct {
 
 // GraphDetail is one graph, or the set of all graphs of a request, with its nodes.
 type GraphDetail struct {
-	ID      string          `json:"id" doc:"ID of the graph, or of the request if it is the set."`
-	Request bench.RequestID `json:"request"`
-	Project string          `json:"project"`
-	Tag     string          `json:"tag,omitempty"`
+	ID       string          `json:"id" doc:"ID of the graph, or of the request if it is the set."`
+	Request  bench.RequestID `json:"request"`
+	Project  string          `json:"project"`
+	Tag      string          `json:"tag,omitempty"`
+	Template *TemplateCall   `json:"template,omitempty" doc:"The template that made it."`
 	GraphSum
 	Graphs []Graph     `json:"graphs" doc:"All graphs of the set, in the order in which they were written."`
 	Nodes  []GraphNode `json:"nodes"`
@@ -105,6 +108,29 @@ type GraphCall struct {
 	Definitions string   `json:"definitions,omitempty" maxLength:"64" doc:"Content hash of definitions that the project was given, or its first seven digits or more; the newest if left out."`
 	Parameters  []string `json:"parameters,omitempty" maxItems:"1000" example:"[\"tag=v1.2.3\"]" doc:"Values of parameters, as name=value. Entries of a list stand between commas."`
 	Queue       string   `json:"queue,omitempty" doc:"Queue of its jobs; absent: the default one."`
+	// Changes customise the graph, where the branch allows that.
+	Changes []NodeChange `json:"changes,omitempty" maxItems:"1000" doc:"How the graph differs from the template's: refused for protected branches, and where the branch forbids it."`
+}
+
+// NodeChange customises a node of a graph.
+type NodeChange struct {
+	Node   string         `json:"node" maxLength:"128" doc:"Name of the node."`
+	Set    map[string]any `json:"set,omitempty" doc:"New values of its job's definition by their paths, such as iterations or constraints.machines; null takes a value out."`
+	Remove bool           `json:"remove,omitempty" doc:"Take the node out, with its edges."`
+}
+
+// Sources of a clone.
+const (
+	CloneTemplate = "template"
+	CloneGraph    = "graph"
+)
+
+// GraphClone runs a graph once more, as a request of its own.
+type GraphClone struct {
+	Act
+	From       string   `json:"from,omitempty" enum:"template,graph" doc:"What is copied: what the template made, or the graph as it was customised. Needed if it was customised."`
+	Parameters []string `json:"parameters,omitempty" maxItems:"1000" doc:"Other values of parameters, as name=value; for clones of the template."`
+	Queue      string   `json:"queue,omitempty" doc:"Queue of its jobs; absent: the default one."`
 }
 
 // TemplateCall says from what a graph was made.
@@ -112,18 +138,22 @@ type TemplateCall struct {
 	Name        string         `json:"name"`
 	Definitions string         `json:"definitions" doc:"Content hash of the definitions."`
 	Parameters  map[string]any `json:"parameters,omitempty" doc:"Those that count, given or not."`
+	Given       []string       `json:"given,omitempty" doc:"Those that were given, as name=value."`
 	Graph       string         `json:"graph" doc:"Content hash of the graph."`
+	Customised  []string       `json:"customised,omitempty" doc:"How the graph differs from the template's, in words."`
+	ClonedFrom  string         `json:"cloned_from,omitempty" doc:"The graph of which it is a copy."`
 }
 
 // StartedGraph describes a graph that runs, or would.
 type StartedGraph struct {
-	Request   *Request `json:"request,omitempty" doc:"Absent if nothing runs."`
-	Graph     string   `json:"graph,omitempty" doc:"ID of the graph."`
-	GraphHash string   `json:"graph_hash"`
-	Nodes     int      `json:"nodes"`
-	Edges     int      `json:"edges"`
-	DryRun    bool     `json:"dry_run,omitempty"`
-	Warnings  []string `json:"warnings,omitempty" doc:"Why some of its nodes may have to wait."`
+	Request    *Request `json:"request,omitempty" doc:"Absent if nothing runs."`
+	Graph      string   `json:"graph,omitempty" doc:"ID of the graph."`
+	GraphHash  string   `json:"graph_hash"`
+	Nodes      int      `json:"nodes"`
+	Edges      int      `json:"edges"`
+	Customised []string `json:"customised,omitempty" doc:"How it differs from the template's, in words."`
+	DryRun     bool     `json:"dry_run,omitempty"`
+	Warnings   []string `json:"warnings,omitempty" doc:"Why some of its nodes may have to wait."`
 }
 
 // SignOff answers a sign-off.
@@ -143,6 +173,16 @@ func (c *Client) RunGraph(ctx context.Context, project string, in GraphCall, dry
 	return out, err
 }
 
+// CloneGraph runs a graph once more, or only tells what would run.
+func (c *Client) CloneGraph(ctx context.Context, ref string, in GraphClone, dryRun bool) (out StartedGraph, err error) {
+	query := url.Values{}
+	if dryRun {
+		query.Set("dry_run", "true")
+	}
+	_, _, err = c.do(ctx, call{method: http.MethodPost, path: v1("graphs", ref, "clone"), query: query, in: in, out: &out})
+	return out, err
+}
+
 // SignOff answers a sign-off of a graph.
 func (c *Client) SignOff(ctx context.Context, ref string, in SignOff) (out Operation, err error) {
 	_, _, err = c.do(ctx, call{method: http.MethodPost, path: v1("graphs", ref, "sign-off"), in: in, out: &out})
@@ -153,10 +193,12 @@ func (c *Client) SignOff(ctx context.Context, ref string, in SignOff) (out Opera
 type GraphQuery struct {
 	// Request is its ID or project:tag.
 	Request string
-	// Ran selects graphs of which a run has begun.
-	Ran    bool
-	Limit  int
-	Cursor string
+	// Ran selects graphs of which a run has begun, Customised those that differ from their
+	// templates.
+	Ran        bool
+	Customised bool
+	Limit      int
+	Cursor     string
 }
 
 // Graphs lists graphs of a project, the newest first.
@@ -166,6 +208,9 @@ func (c *Client) Graphs(ctx context.Context, project string, q GraphQuery) (Grap
 	set(query, "cursor", q.Cursor)
 	if q.Ran {
 		query.Set("ran", "true")
+	}
+	if q.Customised {
+		query.Set("customised", "true")
 	}
 	if q.Limit > 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))

@@ -182,10 +182,16 @@ type TemplateCall struct {
 	Name string `json:"name"`
 	// Definitions is the content hash of the definitions that have it.
 	Definitions string `json:"definitions"`
-	// Parameters are those that were given.
+	// Parameters are those that count, and Given those that were given, as name=value.
 	Parameters map[string]any `json:"parameters,omitempty"`
+	Given      []string       `json:"given,omitempty"`
 	// Graph is the content hash of the graph.
 	Graph string `json:"graph"`
+	// Customised tells in words how the graph differs from the template's; empty: it does
+	// not.
+	Customised []string `json:"customised,omitempty"`
+	// ClonedFrom is the graph of which this is a copy; empty: of none.
+	ClonedFrom string `json:"cloned_from,omitempty"`
 }
 
 // Timeline holds the times of a request's life; nil: not yet.

@@ -47,9 +47,21 @@ func Graphs(w io.Writer, list []apiclient.Graph, v View) error {
 		if g.Replaced > 0 {
 			states += fmt.Sprintf("; %d replaced", g.Replaced)
 		}
-		t.Row(g.ID, g.Tag, GraphReason(g.Reason), string(g.State), strconv.Itoa(g.Jobs), states, g.Follows, Ago(v.Now, g.CreatedAt))
+		t.Row(g.ID, g.Tag, graphMaker(g), string(g.State), strconv.Itoa(g.Jobs), states, g.Follows, Ago(v.Now, g.CreatedAt))
 	}
 	return t.Write(w, v.Width)
+}
+
+// graphMaker says why a graph was written, or names the template that made it.
+func graphMaker(g apiclient.Graph) string {
+	text := GraphReason(g.Reason)
+	if g.Template != "" && g.Reason == bench.GraphTemplate {
+		text += " " + g.Template
+	}
+	if g.Customised {
+		text += ", customised"
+	}
+	return text
 }
 
 // StartedGraph writes which graph runs, or would.
@@ -60,6 +72,9 @@ func StartedGraph(w io.Writer, s apiclient.StartedGraph) error {
 		if !s.Request.Created {
 			text = fmt.Sprintf("graph %s was started before with this key; 'benchloom graph show %s' shows it\n", s.Graph, s.Graph)
 		}
+	}
+	for _, words := range s.Customised {
+		text += "differs from the template: " + Printable(words) + "\n"
 	}
 	for _, warning := range s.Warnings {
 		text += "note: " + Printable(warning) + "\n"
@@ -74,6 +89,9 @@ func Graph(w io.Writer, d apiclient.GraphDetail, v View) error {
 		what = "graphs of request"
 	}
 	if err := write(w, fmt.Sprintf("%s %s (%s): %s; %s\n\n", what, d.ID, Printable(strings.TrimSpace(d.Project+" "+d.Tag)), d.State, GraphStates(d.States))); err != nil {
+		return err
+	}
+	if err := writeTemplate(w, d.Template); err != nil {
 		return err
 	}
 	if d.ID == string(d.Request) {
@@ -94,6 +112,24 @@ func Graph(w io.Writer, d apiclient.GraphDetail, v View) error {
 		t.Row(string(n.Job), n.Graph, string(n.Stage), string(n.State), n.Title, string(n.Target), strings.Join(needs[n.Job], ", "), NodeNote(n))
 	}
 	return t.Write(w, v.Width)
+}
+
+// writeTemplate tells from what a graph was made.
+func writeTemplate(w io.Writer, t *apiclient.TemplateCall) error {
+	if t == nil {
+		return nil
+	}
+	text := fmt.Sprintf("template %s of definitions %.12s", Printable(t.Name), t.Definitions)
+	for _, given := range t.Given {
+		text += " " + Printable(given)
+	}
+	if t.ClonedFrom != "" {
+		text += ", a clone of " + t.ClonedFrom
+	}
+	for _, words := range t.Customised {
+		text += "\n  differs: " + Printable(words)
+	}
+	return write(w, text+"\n\n")
 }
 
 // onlyIf says how an input must end, unless any end will do.

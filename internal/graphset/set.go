@@ -20,6 +20,10 @@ type Graph struct {
 	// Number ascends in the set from 1.
 	Number int
 	Reason bench.GraphReason
+	// Template names the template that made it, Customised reports that it differs from what
+	// that made; empty: stages made it.
+	Template   string
+	Customised bool
 	// Follows is the number of the latest graph of the set with jobs that this one needs
 	// or replaces; 0: none.
 	Follows   int

@@ -17,8 +17,9 @@ import (
 type GraphFilter struct {
 	Project string
 	Request bench.RequestID
-	// Ran selects graphs of which a run has begun.
-	Ran bool
+	// Ran selects graphs of which a run has begun, Customised those that differ from their
+	// templates.
+	Ran, Customised bool
 	// Before continues a list after the graph of that row.
 	Before int64
 	Limit  int
@@ -33,7 +34,8 @@ const (
 	inGraphEnd = `case when ` + endedEarly + ` then r.completed_at else j.completed_at end`
 )
 
-const graphColumns = `g.id as row, g.request_id as request, g.project, coalesce(r.tag, '') as tag, g.number, g.reason, coalesce(g.follows, 0) as follows, g.created_at`
+const graphColumns = `g.id as row, g.request_id as request, g.project, coalesce(r.tag, '') as tag, g.number, g.reason, coalesce(g.follows, 0) as follows, g.created_at,
+	coalesce(r.template ->> 'name', '') as template, coalesce(r.template ? 'customised', false) as customised`
 
 // Graphs lists graphs, the newest first, together with the sets to which they belong: the
 // state of a node may follow from those of other graphs.
@@ -42,10 +44,11 @@ func (s *Store) Graphs(ctx context.Context, f GraphFilter) (graphs []graphset.Gr
 		graphs, err = all[graphset.Graph](ctx, tx, `
 			select `+graphColumns+` from graph g join benchmark_request r on r.id = g.request_id
 			where (@project = '' or g.project = @project) and (@request = '' or g.request_id = @request) and (@before = 0 or g.id < @before)
+				and (not @customised or r.template ? 'customised')
 				and (not @ran or exists (
 					select from graph_node n join job_queue j on j.id = n.job_id where n.graph_id = g.id and not n.input and j.started_at is not null))
 			order by g.id desc limit @limit`,
-			pgx.NamedArgs{"project": f.Project, "request": string(f.Request), "ran": f.Ran, "before": f.Before, "limit": f.Limit})
+			pgx.NamedArgs{"project": f.Project, "request": string(f.Request), "ran": f.Ran, "customised": f.Customised, "before": f.Before, "limit": f.Limit})
 		if err != nil {
 			return err
 		}
