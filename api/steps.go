@@ -34,6 +34,12 @@ func (c course) steps() []apiclient.Step {
 			steps[i].State, steps[i].Words = apiclient.StepSkipped, "commands are not compared"
 		}
 	}
+	if r.Template != nil {
+		steps[5].Words = "runs the nodes of its graph"
+		for i := 6; i < len(steps); i++ {
+			steps[i].State, steps[i].Words = apiclient.StepSkipped, "nodes of the graph compare"
+		}
+	}
 	if r.Status == bench.Completed {
 		for i := range steps { // what has not begun never will
 			if steps[i].State == apiclient.StepPlanned || steps[i].State == apiclient.StepWaiting {
@@ -55,6 +61,8 @@ func (c course) artifacts() apiclient.Step {
 		step.State, step.Since, step.Words = apiclient.StepWaiting, &r.CreatedAt, "waits for a notification that its artifacts are ready"
 	case r.OfCommands():
 		step.State, step.Words = apiclient.StepSkipped, "commands need none"
+	case r.Template != nil:
+		step.State, step.Words = apiclient.StepSkipped, "nodes of the graph build theirs"
 	}
 	return step
 }

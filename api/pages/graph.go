@@ -37,8 +37,9 @@ type graphView struct {
 	// Whole reports that it is the set.
 	Whole   bool
 	Drawing drawing
-	// SignOffs wait for an answer.
-	SignOffs []waitingSignOff
+	// SignOffs wait for an answer, and so do SignOffsMore others.
+	SignOffs     []waitingSignOff
+	SignOffsMore int
 	// Listed are the jobs on this page, of Matching that are not narrowed away.
 	Listed   []graphNode
 	Matching int
@@ -145,8 +146,9 @@ type box struct {
 }
 
 const (
-	// graphRows bounds the jobs in a page of the table, shownNeeds what one of them needs.
-	graphRows, shownNeeds = 200, 4
+	// graphRows bounds the jobs in a page of the table, shownNeeds what one of them needs,
+	// shownSignOffs those that are asked.
+	graphRows, shownNeeds, shownSignOffs = 200, 4, 10
 	// boxText bounds the characters in a line of a box: wider letters are cut off there.
 	boxText = 26
 )
@@ -213,6 +215,10 @@ func (p *Pages) graph(v *visit) (*view, error) {
 	out.Drawing = drawnGraph(detail, v.URL.EscapedPath())
 	for _, n := range detail.Nodes {
 		if n.Kind != graph.KindSignOff || n.State != graph.Ready || n.Input {
+			continue
+		}
+		if len(out.SignOffs) == shownSignOffs {
+			out.SignOffsMore++
 			continue
 		}
 		asked, err := p.offer(v, rightToWrite, detail.Project, act{

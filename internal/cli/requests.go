@@ -34,6 +34,8 @@ func Subject(r apiclient.Request) string {
 		return r.Project + ": " + strings.Join(r.Command.Argv, " ")
 	}
 	switch {
+	case r.Template != nil:
+		return r.Project + ": graph " + r.Template.Name
 	case r.Batch > 0:
 		return r.Project + ": " + Plural(r.Batch, "command")
 	case r.PR != 0 && r.Tag == "":
@@ -61,10 +63,24 @@ func Requests(w io.Writer, list []apiclient.Request, v View) error {
 			message = strings.Join(r.Command.Argv, " ")
 		case r.Batch > 0:
 			message = Plural(r.Batch, "command")
+		case r.Template != nil:
+			message = "graph of template " + r.Template.Name
 		}
 		t.Row(string(r.ID), r.Project, r.Tag, string(r.Type), Standing(r), Ago(v.Now, r.CreatedAt), r.Submitter, message)
 	}
 	return t.Write(w, v.Width)
+}
+
+// graphOf says what graph a request runs; empty: none.
+func graphOf(t *apiclient.TemplateCall) string {
+	if t == nil {
+		return ""
+	}
+	text := "template " + t.Name
+	if len(t.Customised) > 0 {
+		text += ", customised"
+	}
+	return text
 }
 
 // Request writes a request with its jobs, runs and errors.
@@ -88,7 +104,7 @@ func Request(w io.Writer, d apiclient.RequestDetail, v View) error {
 		date = d.CommitDate.UTC().Format(time.DateOnly)
 	}
 	err := Fields(w,
-		[2]string{"project", d.Project}, [2]string{"tag", d.Tag}, [2]string{"in turns with", d.Versus}, [2]string{"command", command}, [2]string{"type", string(d.Type)},
+		[2]string{"project", d.Project}, [2]string{"tag", d.Tag}, [2]string{"graph", graphOf(d.Template)}, [2]string{"in turns with", d.Versus}, [2]string{"command", command}, [2]string{"type", string(d.Type)},
 		[2]string{"parent", strings.TrimSpace(d.Parent + " " + parenthesised(d.ParentNote))}, [2]string{"waits for", d.WaitsFor},
 		[2]string{"date", date}, [2]string{"selection", Selection(d.Selection)},
 		[2]string{"status", Standing(d.Request)}, [2]string{"message", d.Message}, [2]string{"progress", Progress(d.Progress)},

@@ -56,13 +56,24 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 			}
 		}
 		keys, wanted := slices.Clone(e.Shared), slices.Clone(e.Jobs)
+		if e.Template != nil {
+			written, err := templateWritten(ctx, tx, id)
+			if err != nil || written {
+				return err
+			}
+			if wanted, err = writeCommands(ctx, tx, r, e.Jobs); err != nil {
+				return err
+			}
+		}
 		now := make(map[bench.JobKey]bench.JobKey, len(wanted)) // keys as planned to those that are written
 		for i, j := range wanted {
 			if wanted[i].Job, err = renewed(ctx, tx, id, j.Job); err != nil {
 				return err
 			}
 			now[j.Key] = wanted[i].Key
-			keys = append(keys, wanted[i].Key)
+		}
+		for _, j := range e.Jobs {
+			keys = append(keys, cmp.Or(now[j.Key], j.Key))
 		}
 		// Artifacts before jobs, existing jobs before new ones.
 		if err := recordArtifacts(ctx, tx, wanted); err != nil {
@@ -107,7 +118,7 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 			return err
 		}
 		if e.Template != nil {
-			err = writeTemplate(ctx, tx, id, *e.Template, func(planned bench.JobKey) int64 { return byKey[now[planned]] })
+			err = writeTemplate(ctx, tx, id, *e.Template, func(planned bench.JobKey) int64 { return byKey[cmp.Or(now[planned], planned)] })
 		} else {
 			err = writeGraph(ctx, tx, id, writtenGraph{reason: bench.GraphReason(e.Stage), jobs: ids})
 		}

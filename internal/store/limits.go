@@ -116,12 +116,17 @@ func underWay(ctx context.Context, q querier, account string) (fairshare.Load, e
 //
 // A request whose jobs are not written yet counts as one.
 func mayWait(ctx context.Context, tx pgx.Tx, account string, written int) error {
+	return mayWaitLater(ctx, tx, account, written, 0)
+}
+
+// mayWaitLater is mayWait for jobs of which some are still to be written.
+func mayWaitLater(ctx context.Context, tx pgx.Tx, account string, written, unwritten int) error {
 	limits, err := limitsOf(ctx, tx, []string{account})
 	if err != nil {
 		return err
 	}
 	limit := limits.Of(account)
-	if limit.MaxQueued == nil || written == 0 {
+	if limit.MaxQueued == nil || written+unwritten == 0 {
 		return nil
 	}
 	if err := lock(ctx, tx, "jobs waiting of "+account); err != nil {
@@ -133,7 +138,7 @@ func mayWait(ctx context.Context, tx pgx.Tx, account string, written int) error 
 	if err != nil {
 		return err
 	}
-	return limit.MayWait(account, waiting, written)
+	return limit.MayWait(account, waiting+unwritten, written+unwritten)
 }
 
 // mayAskFor returns a [fairshare.TooEarly] if one of the jobs goes earlier than the

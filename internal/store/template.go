@@ -19,15 +19,24 @@ import (
 // CreateGraphRequest records a request to run a graph. Its jobs are written by its workflow,
 // see [Store.ExpandRequest]. If the submitter has used the idempotency key before, that
 // request is returned; if it differs, the error is ErrConflict. ErrNotFound reports an
-// unknown project.
+// unknown project, and a [fairshare.TooManyWaiting] that its nodes are more than the account
+// may have waiting.
 func (s *Store) CreateGraphRequest(ctx context.Context, r bench.Request, g *graph.Graph) (stored bench.Request, created bool, err error) {
 	r.Status = bench.InProgress
 	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
 		if stored, created, err = createRequest(ctx, tx, r); err != nil || !created {
 			return err
 		}
-		_, err := tx.Exec(ctx, `insert into graph_set (request_id, definition) values ($1, $2)`, stored.ID, string(g.Canonical()))
-		return err
+		if _, err := tx.Exec(ctx, `insert into graph_set (request_id, definition) values ($1, $2)`, stored.ID, string(g.Canonical())); err != nil {
+			return err
+		}
+		machines := 0
+		for _, n := range g.Nodes() {
+			if n.Job.Target() != "" {
+				machines++
+			}
+		}
+		return mayWaitLater(ctx, tx, r.Submitter, 1, max(0, machines-1)) // until its jobs are written, the request counts as one
 	})
 	return stored, created && err == nil, err
 }
@@ -61,15 +70,40 @@ type TemplateNode struct {
 	Done string
 }
 
-// writeTemplate writes the first graph of a set. jobID returns the ID of a planned job.
-func writeTemplate(ctx context.Context, tx pgx.Tx, request bench.RequestID, t TemplateGraph, jobID func(bench.JobKey) int64) error {
+// templateWritten locks the set of a request, and reports whether its graph was written before.
+func templateWritten(ctx context.Context, tx pgx.Tx, request bench.RequestID) (bool, error) {
 	if _, err := tx.Exec(ctx, `select from graph_set where request_id = $1 for update`, request); err != nil {
-		return err
+		return false, err
 	}
-	written, err := value[bool](ctx, tx, `select exists (select from graph where request_id = $1)`, request)
-	if err != nil || written {
-		return err
+	return value[bool](ctx, tx, `select exists (select from graph where request_id = $1)`, request)
+}
+
+// writeCommands writes the commands of a graph, many per statement, and returns the other jobs.
+// Their keys are new, as they contain the request's ID.
+func writeCommands(ctx context.Context, tx pgx.Tx, r bench.Request, jobs []bench.PlannedJob) ([]bench.PlannedJob, error) {
+	w := commandWriter{tx: tx, request: r, cases: make(map[bench.TestCase]bool)}
+	var others []bench.PlannedJob
+	for _, j := range jobs {
+		if j.Kind != bench.KindCommand {
+			others = append(others, j)
+			continue
+		}
+		if err := w.add(ctx, j); err != nil {
+			return nil, err
+		}
 	}
+	if err := w.flush(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.sets.record(ctx, tx); err != nil {
+		return nil, err
+	}
+	return others, countWaiting(ctx, tx, w.written)
+}
+
+// writeTemplate writes the first graph of a set, which is locked. jobID returns the ID of a
+// planned job.
+func writeTemplate(ctx context.Context, tx pgx.Tx, request bench.RequestID, t TemplateGraph, jobID func(bench.JobKey) int64) error {
 	ids, err := templateNodes(ctx, tx, request, t, jobID)
 	if err != nil {
 		return err

@@ -29,6 +29,7 @@ func stories() []story {
 		{"graph", aGraphIsRead, false},
 		{"again", aRequestIsMeasuredAgain, false},
 		{"retrigger", aPortionIsRetriggered, false},
+		{"sign-off", aGraphAsksAPerson, false},
 		{"cancel", aRequestIsCancelledWithAReason, false},
 		{"compare", aComparisonIsRead, false},
 		{"compare again", aComparisonFollowsNewResults, false},
