@@ -65,6 +65,14 @@ func commandOf(c *bench.Command) *apiclient.Command {
 	return &apiclient.Command{Argv: c.Argv, Env: c.Env, TimeoutSeconds: c.TimeoutSeconds, Iterations: c.Iterations}
 }
 
+// scriptOf returns the script of a command's job; nil: it has none.
+func scriptOf(c *bench.Command) *bench.Script {
+	if c == nil {
+		return nil
+	}
+	return c.Script
+}
+
 func jobOf(j bench.Job) apiclient.Job {
 	var argv []string
 	if j.Command != nil {
@@ -87,7 +95,7 @@ func constraintsOf(c *bench.Constraints) bench.ConstraintSpec {
 
 func runOf(r bench.Run) (apiclient.Run, error) {
 	out := apiclient.Run{
-		ID: r.ID, Job: r.Job, Number: r.Number, Reason: r.Reason, Collector: r.Collector, Pool: r.Pool, SizeClass: r.SizeClass,
+		ID: r.ID, Job: r.Job, Number: r.Number, Reason: r.Reason, AskedBy: r.AskedBy, Collector: r.Collector, Pool: r.Pool, SizeClass: r.SizeClass,
 		CoLocated: r.CoLocated, Outcome: r.Outcome, Message: r.Message, OutputTail: r.OutputTail,
 		StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 		TimeoutSeconds: r.TimeoutSeconds, Probe: r.Probe, Seconds: r.MeasuredSeconds, PeakMemory: r.PeakMemory, CPUSeconds: r.CPUSeconds,

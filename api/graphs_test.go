@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -147,6 +148,11 @@ func TestThePageOfGraphs(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, b.page(t, "", "/graphs/rabcdefghjk").status)
 }
 
+// keys lists keys of jobs as JSON does.
+func keys(n int) string {
+	return strings.TrimSuffix(strings.Repeat(`"aaaaaaaaaaaaaaaa",`, n), ",")
+}
+
 // A retrigger is refused with what would be accepted.
 func TestWhatCannotBeRetriggered(t *testing.T) {
 	t.Parallel()
@@ -171,6 +177,8 @@ func TestWhatCannotBeRetriggered(t *testing.T) {
 		"a bad selector":           {id, `{"select": "size=9"}`, http.StatusUnprocessableEntity, `jobs have no field \"size\"; use kind, stage, state, target or benchmark`},
 		"a bad downstream":         {id, `{"select": "state=failure", "downstream": "some"}`, http.StatusUnprocessableEntity, `downstream is \"some\"; use none, portion or all`},
 		"a portion of nothing":     {id, `{"select": "state=failure", "downstream": "portion"}`, http.StatusUnprocessableEntity, "a portion needs the jobs whose dependents it selects"},
+		"too many jobs":            {id, `{"jobs": [` + keys(10_001) + `]}`, http.StatusUnprocessableEntity, "expected array length \u003c= 10000"},
+		"a million jobs":           {id, `{"jobs": [` + keys(1_000_000) + `]}`, http.StatusRequestEntityTooLarge, "body"},
 		"another field":            {id, `{"times": 1000000}`, http.StatusUnprocessableEntity, "unexpected property"},
 	} {
 		r := b.send(t, "writer", http.MethodPost, "/api/v1/graphs/"+c.graph+"/retrigger", c.body)

@@ -112,7 +112,7 @@ func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclie
 	out := apiclient.RunPlan{
 		Run: run, Job: jobOf(plan.Job), Project: plan.Job.Project, Missing: notNil(plan.Missing), Iterations: plan.Job.Iterations,
 		TimeoutSeconds: plan.Run.TimeoutSeconds,
-		SuiteHash:      plan.Job.SuiteHash, Command: commandOf(plan.Job.Command), Artifacts: config.Artifacts,
+		SuiteHash:      plan.Job.SuiteHash, Command: commandOf(plan.Job.Command), Script: scriptOf(plan.Job.Command), Artifacts: config.Artifacts,
 		Profiling: profilingOf(plan.Profiling, config),
 	}
 	norms, err := s.record.Norms(ctx, id)

@@ -44,7 +44,7 @@ func TestTheRequirementsOnGraphsNameTheirTests(t *testing.T) {
 	_, table, found := strings.Cut(string(text), "\n## Requirements and tests\n")
 	require.True(t, found)
 	var tests strings.Builder
-	for _, dir := range []string{"api", "internal/graph", "internal/graphset", "internal/definitions", "internal/plan", "internal/store", "internal/waittime", "internal/e2e", "internal/e2e/pages", "activities/orchestration"} {
+	for _, dir := range []string{"api", "internal/graph", "internal/graphset", "internal/definitions", "internal/plan", "internal/store", "internal/waittime", "internal/e2e", "internal/e2e/pages", "activities/orchestration", "internal/jobrun"} {
 		list, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(dir), "*_test.go"))
 		require.NoError(t, err)
 		for _, name := range list {

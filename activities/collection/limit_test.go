@@ -16,13 +16,13 @@ import (
 func TestARunIsKilledAtTheLimitOfItsSizeClass(t *testing.T) {
 	b := setup(t)
 	key := b.job("v1", "one", "endless")
-	b.execute(`update job_queue set timeout_seconds = 1.5`)
+	b.execute(`update job_queue set timeout_seconds = 5`)
 	_, err := b.run(key, 1)
-	b.fails(err, protocol.ErrTypeTooSmall, false, "killed after 1.5s, the time limit on size class 2")
+	b.fails(err, protocol.ErrTypeTooSmall, false, "killed after 5s, the time limit on size class 2")
 	run := b.runs(key)[0]
 	require.Equal(t, bench.RunTimeout, run.Outcome)
-	require.Equal(t, 1.5, run.TimeoutSeconds)
-	require.GreaterOrEqual(t, run.MeasuredSeconds, 1.5)
+	require.Equal(t, 5.0, run.TimeoutSeconds)
+	require.GreaterOrEqual(t, run.MeasuredSeconds, 5.0)
 	require.Equal(t, 1, b.done(key), "what was finished counts")
 	require.Empty(t, b.spooled())
 }

@@ -14,10 +14,13 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Revisions finds revisions; a *revision.Repositories is one. Activities call it under no
-// lock, many at once, and it may take minutes. Nil: no artifacts are built.
+// Revisions finds revisions and exports their trees; a *revision.Repositories is one.
+// Activities call it under no lock, many at once, and it may take minutes. Nil: no artifacts
+// are built, and no definitions taken from repositories.
 type Revisions interface {
 	Resolve(ctx context.Context, repository, tag string) (revision.Revision, error)
+	// Export writes the tree of a revision into an empty directory.
+	Export(ctx context.Context, repository string, want revision.Revision, dir string) error
 }
 
 // ownBuildFailures counts the failed builds that the request itself needs, alone or in
@@ -161,16 +164,8 @@ const repositoryTries = 8
 
 // buildSpec looks the tag up in its repository.
 func (a *Activities) buildSpec(ctx context.Context, project string, artifact plan.Artifact) (bench.BuildSpec, error) {
-	if a.Revisions == nil {
-		return bench.BuildSpec{}, permanent(errors.New("this orchestrator reads no repositories"))
-	}
-	rev, err := a.Revisions.Resolve(ctx, artifact.Recipe.Repository, artifact.Tag)
-	switch {
-	case errors.Is(err, revision.ErrNoRepository), errors.Is(err, revision.ErrNoRevision), errors.Is(err, revision.ErrNoGit):
-		return bench.BuildSpec{}, permanent(err)
-	case errors.Is(err, revision.ErrUnreachable) && activity.IsActivity(ctx) && activity.GetInfo(ctx).Attempt >= repositoryTries:
-		return bench.BuildSpec{}, permanent(fmt.Errorf("tried %d times: %w", repositoryTries, err))
-	case err != nil:
+	rev, err := a.revision(ctx, artifact.Recipe.Repository, artifact.Tag)
+	if err != nil {
 		return bench.BuildSpec{}, err
 	}
 	spec, err := artifact.Recipe.Spec(project, artifact.Tag, artifact.Target, rev.Commit, rev.Tree)
@@ -178,6 +173,22 @@ func (a *Activities) buildSpec(ctx context.Context, project string, artifact pla
 		return bench.BuildSpec{}, permanent(err)
 	}
 	return spec, nil
+}
+
+// revision looks a name up in a repository. Errors that a retry cannot cure are permanent;
+// after many tries, silence is one of them.
+func (a *Activities) revision(ctx context.Context, repository, name string) (revision.Revision, error) {
+	if a.Revisions == nil {
+		return revision.Revision{}, permanent(errors.New("this orchestrator reads no repositories"))
+	}
+	rev, err := a.Revisions.Resolve(ctx, repository, name)
+	switch {
+	case errors.Is(err, revision.ErrNoRepository), errors.Is(err, revision.ErrNoRevision), errors.Is(err, revision.ErrNoGit):
+		return rev, permanent(err)
+	case errors.Is(err, revision.ErrUnreachable) && activity.IsActivity(ctx) && activity.GetInfo(ctx).Attempt >= repositoryTries:
+		return rev, permanent(fmt.Errorf("tried %d times: %w", repositoryTries, err))
+	}
+	return rev, err
 }
 
 // pruneBuilds keeps the stored builds within their budget. It is part of each

@@ -193,6 +193,9 @@ func (l *commitLook) found(ctx context.Context) (protocol.WatchResult, error) {
 	if err := l.releases(ctx); err != nil {
 		return l.result, err
 	}
+	if err := l.takeDefinitions(ctx); err != nil {
+		return l.result, err
+	}
 	return l.result, l.Store.RecordPoll(ctx, store.SourceState{
 		Project: l.project, Repository: l.config.Source.Git, Releases: l.config.Source.Releases, Head: h.Head, Message: strings.Join(l.result.Remarks, "; "),
 	})

@@ -96,6 +96,11 @@ func (w *templateWriter) node(ctx context.Context, n graph.Node) error {
 	if err != nil {
 		return planned(err)
 	}
+	for _, j := range jobs {
+		if err := w.findTrees(ctx, j.Command); err != nil {
+			return err
+		}
+	}
 	builds, err := w.buildJobs(ctx, f, jobs)
 	if err != nil {
 		return err
@@ -112,6 +117,21 @@ func (w *templateWriter) node(ctx context.Context, n graph.Node) error {
 		}
 	}
 	w.add(n, "", jobs...)
+	return nil
+}
+
+// findTrees looks the revisions of a command's checkouts up in their repositories.
+func (w *templateWriter) findTrees(ctx context.Context, c *bench.Command) error {
+	if c == nil || c.Script == nil {
+		return nil
+	}
+	for i, checkout := range c.Script.Checkouts {
+		rev, err := w.revision(ctx, checkout.Repository, checkout.Revision)
+		if err != nil {
+			return err
+		}
+		c.Script.Checkouts[i].Commit, c.Script.Checkouts[i].Tree = rev.Commit, rev.Tree
+	}
 	return nil
 }
 
@@ -154,6 +174,9 @@ func (w *templateWriter) add(n graph.Node, done string, jobs ...bench.PlannedJob
 func (a *Activities) walk(ctx context.Context, r bench.Request) (recheck int, err error) {
 	if r.Template == nil || r.Status == bench.Completed {
 		return 0, nil
+	}
+	if asks, err := a.Store.AsksOfService(ctx, r.ID); err != nil || !asks {
+		return 0, err
 	}
 	var fill []string
 	for {

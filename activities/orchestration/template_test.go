@@ -107,6 +107,28 @@ func TestAGraphBuildsWhatItsNodesMeasure(t *testing.T) {
 	require.ErrorContains(t, err, "node two: it builds the same as node three; make one node of them")
 }
 
+// Revisions of checkouts are found when the graph is written, so that a branch may move on.
+func TestAGraphChecksOutWhatItsCommandsNeed(t *testing.T) {
+	t.Parallel()
+	b, h, _ := setupBuilds(t)
+	script := func(revision string) graph.Node {
+		return templateNode(t, "check", graph.Command{
+			Target: target, Checkouts: []graph.Checkout{{Repository: "/srv/repo.git", Revision: revision}}, Steps: []graph.Step{{Argv: []string{"make"}}, {Argv: []string{"./check"}}},
+		})
+	}
+	ref := b.ask([]graph.Node{script("1.2.0")})
+	b.handOut(ref)
+	h.trees["1.2.0"] = "tree c"
+	job := b.jobs(ref)[0]
+	require.Equal(t, []bench.ScriptCheckout{{Repository: "/srv/repo.git", Revision: "1.2.0", Commit: object("commit 1.2.0"), Tree: object("tree b")}}, job.Command.Script.Checkouts)
+	require.Equal(t, "check", job.Name)
+	require.Equal(t, []string{"make"}, job.Command.Script.Before[0].Argv)
+
+	_, err := b.Activities.Expand(t.Context(), own(b.ask([]graph.Node{script("9.9.9")})))
+	require.ErrorContains(t, err, "node check: ")
+	require.ErrorContains(t, err, "9.9.9")
+}
+
 // withoutMessages keeps the states alone.
 func withoutMessages(states map[string]string) map[string]string {
 	out := make(map[string]string, len(states))

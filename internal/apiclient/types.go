@@ -245,7 +245,8 @@ type Run struct {
 	ID         bench.RunID      `json:"id"`
 	Job        bench.JobKey     `json:"job"`
 	Number     int              `json:"number"`
-	Reason     bench.RunReason  `json:"reason"`
+	Reason     bench.RunReason  `json:"reason" doc:"scheduled; retry and escalation, which are automatic and count as attempts; rerun, which a person asked for."`
+	AskedBy    string           `json:"asked_by,omitempty" doc:"Who asked for a rerun."`
 	Collector  string           `json:"collector"`
 	Pool       string           `json:"pool"`
 	SizeClass  bench.SizeClass  `json:"size_class"`
@@ -308,6 +309,8 @@ type RunPlan struct {
 	TimeoutSeconds float64  `json:"timeout_seconds,omitempty" doc:"Time limit of the whole run, by its size class; absent: none."`
 	SuiteHash      string   `json:"suite_hash,omitempty"`
 	Command        *Command `json:"command,omitempty"`
+	// Script says what else the job of the command does.
+	Script *bench.Script `json:"script,omitempty" doc:"What runs before the command, in which trees, and what its end means; absent: nothing, and exit code 0 is success."`
 	// Artifacts are the project's overrides of the suite's artifact provider.
 	Artifacts bench.ArtifactSource `json:"artifacts,omitzero"`
 	// Norms tell what the test cases usually do to the machine.

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -48,6 +50,56 @@ type Command struct {
 	// TimeoutSeconds bounds one iteration.
 	TimeoutSeconds int `json:"timeout_seconds"`
 	Iterations     int `json:"iterations"`
+	// Script says what else the job of a graph's node does; nil: nothing.
+	Script *Script `json:"script,omitempty"`
+}
+
+// Script prepares the last program of a command job, the measured one, and judges its end.
+type Script struct {
+	// Checkouts are present before the first program of each attempt.
+	Checkouts []ScriptCheckout `json:"checkouts,omitempty"`
+	// Before runs first, in order; the first that does not succeed ends the attempt.
+	Before []ScriptStep `json:"before,omitempty"`
+	// Dir is the last program's directory, relative to the job's.
+	Dir string `json:"dir,omitempty"`
+	// Success lists the exit codes of success; empty: 0 alone. Failure lists patterns (RE2) of
+	// output lines that make a program fail whatever its exit code. RetryCodes and
+	// RetryPatterns tell ends after which all programs run again, at most Retries times.
+	Success       []int    `json:"success,omitempty"`
+	Failure       []string `json:"failure,omitempty"`
+	RetryCodes    []int    `json:"retry_codes,omitempty"`
+	RetryPatterns []string `json:"retry_patterns,omitempty"`
+	Retries       int      `json:"retries,omitempty"`
+}
+
+// ScriptCheckout is the tree of a revision in a directory of its own.
+type ScriptCheckout struct {
+	Repository string `json:"repository"`
+	// Revision is the name that was asked for, Commit and Tree what it meant when the job was
+	// written.
+	Revision string `json:"revision"`
+	Commit   string `json:"commit"`
+	Tree     string `json:"tree"`
+	// Path is relative to the job's directory; empty: there.
+	Path string `json:"path,omitempty"`
+}
+
+// ScriptStep is one program, never given to a shell.
+type ScriptStep struct {
+	Argv []string          `json:"argv"`
+	Env  map[string]string `json:"env,omitempty"`
+	// Dir is relative to the job's directory.
+	Dir            string `json:"dir,omitempty"`
+	TimeoutSeconds int    `json:"timeout_seconds"`
+}
+
+// Environment returns the variables as NAME=value, sorted.
+func (s ScriptStep) Environment() []string {
+	env := make([]string, 0, len(s.Env))
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		env = append(env, name+"="+s.Env[name])
+	}
+	return env
 }
 
 // Job is the definition of one work item, with its state. Its constructors
@@ -60,6 +112,8 @@ type Job struct {
 	Key     JobKey
 	// Generation counts the reruns that measure the same again; the first job has 0.
 	Generation int
+	// AskedBy is the account that asked for it in place of a former one; empty: nobody did.
+	AskedBy string
 	Work
 	Location
 	Turn

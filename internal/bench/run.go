@@ -10,10 +10,13 @@ import (
 type RunReason string
 
 const (
-	Scheduled  RunReason = "scheduled"
+	Scheduled RunReason = "scheduled"
+	// Retry and Escalation are automatic, and count towards the job's attempts.
 	Retry      RunReason = "retry"
 	Escalation RunReason = "escalation"
-	Rerun      RunReason = "rerun"
+	// Rerun: a person asked for it. It uses up no attempt of the former job, and gives that
+	// none back: the job that has its place has attempts of its own.
+	Rerun RunReason = "rerun"
 )
 
 // RunOutcome is the outcome of one attempt at a job; empty while the run is open.
@@ -71,6 +74,8 @@ type Run struct {
 	// Number counts the runs of the job, from 1.
 	Number int
 	Reason RunReason
+	// AskedBy is the account that asked for a rerun; empty: it is none.
+	AskedBy string
 	Setting
 	// RunEnd is zero while the run is open, except for what was reported so far.
 	RunEnd
@@ -122,6 +127,9 @@ func OpenRun(id RunID, reason RunReason, j Job, on Collector) (Run, error) {
 	}
 	if !j.Status.Open() {
 		return Run{}, invalid("job status", string(j.Status), "a job that has ended cannot be run")
+	}
+	if reason == Scheduled && j.AskedBy != "" {
+		reason = Rerun
 	}
 	return Run{
 		ID: id, Project: j.Project, Job: j.Key, Reason: reason,

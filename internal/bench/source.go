@@ -19,7 +19,8 @@ type CommitSource struct {
 	Every    string `json:"every,omitempty" yaml:"every" doc:"Pause between two looks, such as 30s or 5m; empty: 1m."`
 	// Backfill is the number of newest commits, and of newest releases, that the first
 	// look requests; later looks request all new ones.
-	Backfill *int `json:"backfill,omitempty" yaml:"backfill" minimum:"0" maximum:"10000" doc:"Newest commits, and newest releases, that the first look requests, within look_back; unset: all in look_back."`
+	Backfill    *int   `json:"backfill,omitempty" yaml:"backfill" minimum:"0" maximum:"10000" doc:"Newest commits, and newest releases, that the first look requests, within look_back; unset: all in look_back."`
+	Definitions string `json:"definitions,omitempty" yaml:"definitions" doc:"Folder of graph templates in the repository, such as ci/graphs: the project gets those of the branch's newest commit whenever they change; empty: none."`
 	// Web may be given without a repository: then only links lead there.
 	Web WebLinks `json:"web,omitzero" yaml:"web" doc:"Where commits, differences and pull requests are read on the web."`
 }
@@ -113,6 +114,9 @@ func (s CommitSource) Check() error {
 		if d, err := time.ParseDuration(s.Every); err != nil || d < minEvery || d > maxEvery {
 			return invalid("source.every", s.Every, "write a duration from 5s to 24h, such as 1m")
 		}
+	}
+	if d := s.Definitions; d != "" && (path.IsAbs(d) || path.Clean(d) != d || strings.HasPrefix(d, "..") || strings.ContainsAny(d, "\x00\\\n")) {
+		return invalid("source.definitions", d, "write the folder's path within the repository, such as ci/graphs, or . for its root")
 	}
 	for _, n := range []struct {
 		name      string

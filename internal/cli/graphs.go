@@ -163,6 +163,9 @@ func NodeNote(n apiclient.GraphNode) string {
 	if n.Replaced {
 		notes = append(notes, "counts no longer")
 	}
+	if n.Question != "" && n.State == graph.Ready {
+		notes = append(notes, "asks: "+n.Question)
+	}
 	if n.Message != "" {
 		notes = append(notes, n.Message)
 	}

@@ -253,6 +253,14 @@ func took(now time.Time, start, end *time.Time) string {
 	return Duration(end.Sub(*start))
 }
 
+// runReason says why a run exists, and who asked for it if a person did.
+func runReason(reason bench.RunReason, askedBy string) string {
+	if askedBy == "" {
+		return string(reason)
+	}
+	return string(reason) + " by " + askedBy
+}
+
 func runs(list []apiclient.Run, v View) *Table {
 	t := NewTable(Column{Heading: "run"}, Column{Heading: "number", Right: true}, Column{Heading: "reason"}, Column{Heading: "outcome"},
 		Column{Heading: "collector"}, Column{Heading: "class", Right: true}, Column{Heading: "started"}, Column{Heading: "took", Right: true},
@@ -262,7 +270,7 @@ func runs(list []apiclient.Run, v View) *Table {
 		if r.Outcome == bench.RunRunning && message == "" {
 			message = runProgress(r.Progress)
 		}
-		t.Row(string(r.ID), strconv.Itoa(r.Number), string(r.Reason), outcome(r.Outcome), r.Collector, strconv.Itoa(int(r.SizeClass)),
+		t.Row(string(r.ID), strconv.Itoa(r.Number), runReason(r.Reason, r.AskedBy), outcome(r.Outcome), r.Collector, strconv.Itoa(int(r.SizeClass)),
 			Ago(v.Now, r.StartedAt), took(v.Now, &r.StartedAt, r.FinishedAt), message)
 	}
 	return t

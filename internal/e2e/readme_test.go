@@ -28,7 +28,7 @@ func TestLongFromAnEmptyFolderToAVerdict(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	script := readmeScript(t, filepath.Join(root, "README.md"), "### A Go module of your own")
+	script := docScript(t, filepath.Join(root, "README.md"), "### A Go module of your own\n")
 	require.LessOrEqual(t, strings.Count(script, "\n"), readmeCommands)
 
 	home, empty := t.TempDir(), t.TempDir()
@@ -55,20 +55,6 @@ func TestLongFromAnEmptyFolderToAVerdict(t *testing.T) {
 	}
 	// Without load of the machine there is no difference; with load that is undecided.
 	require.Regexp(t, `no difference|undecided`, rows["words.Count"], "the last commit does not touch it")
-}
-
-// readmeScript returns the first block of shell commands under a heading.
-func readmeScript(t *testing.T, file, heading string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(text), heading+"\n")
-	require.True(t, found, heading)
-	_, block, found := strings.Cut(section, "\n```sh\n")
-	require.True(t, found)
-	script, _, found := strings.Cut(block, "```\n")
-	require.True(t, found)
-	return script
 }
 
 // nsPerOp returns the rows of the table of ns/op by benchmark.

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +26,7 @@ parameters:
   tag: {type: string, example: c2}
 nodes:
   - name: prepare
-    command: {target: %[1]s, steps: [{run: [test, -e, %[2]s]}]}
+    command: {target: %[1]s, steps: [{run: [sh, -c, "echo prepared > made"]}, {run: [test, -e, %[2]s]}, {run: [cat, made]}], failure: ["^nothing$$"]}
   - name: clean
     needs: {node: prepare, on: any}
     command: {target: %[1]s, steps: [{run: ["true"]}]}
@@ -141,4 +144,44 @@ func (s *stack) awaitNodes(t *testing.T, id bench.RequestID, want map[string]gra
 	}
 	require.Eventually(t, reached, ended, 200*time.Millisecond, "last seen: %v", &got)
 	return nodes
+}
+
+// The first graph of the docs does what they say, for who types it.
+func TestTheFirstGraphOfTheDocs(t *testing.T) {
+	t.Parallel()
+	s := startStack(t)
+	docs, dir := filepath.FromSlash("../../docs/graphs.md"), t.TempDir()
+	typed := func(script string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "sh", "-euc", script)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(s.bin)+string(os.PathListSeparator)+os.Getenv("PATH"), "BENCHLOOM_STATE_DIR="+s.dir, "BENCHLOOM_URL=", "BENCHLOOM_TOKEN=")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	out := typed(docScript(t, docs, "## Your first graph"))
+	found := regexp.MustCompile(`graph (r[a-z0-9]+)-1 of 3 nodes runs`).FindStringSubmatch(out)
+	require.Len(t, found, 2, out)
+	id := bench.RequestID(found[1])
+	s.awaitNodes(t, id, map[string]graph.Status{"hello": graph.Success, "agree": graph.Ready, "tell": graph.Blocked})
+	out = typed(strings.ReplaceAll(docScript(t, docs, "When `hello` has succeeded"), "r7k2m4q9xt2", string(id)))
+	require.Contains(t, out, "Did it say hello?")
+	require.Equal(t, bench.Success, s.await(t, id, ended).Outcome)
+	nodes := s.awaitNodes(t, id, map[string]graph.Status{"tell": graph.Success})
+	require.Contains(t, nodes["tell"].Message, "It did.")
+}
+
+// docScript returns the first block of shell commands after a text.
+func docScript(t *testing.T, file, after string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(text), after)
+	require.True(t, found, after)
+	_, block, found := strings.Cut(section, "\n```sh\n")
+	require.True(t, found, after)
+	script, _, found := strings.Cut(block, "```\n")
+	require.True(t, found, after)
+	return script
 }

@@ -70,15 +70,16 @@ func (r *runner) runCommand(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u := &unit{
-		places: p,
-		result: Result{TestCase: tc},
-		recipe: suite.Recipe{
-			Measure:    suite.Measurement{Run: r.job.Command.Argv, Dir: work, Env: r.job.Command.Env, Network: true},
-			Iterations: max(1, r.job.Iterations),
-			Timeout:    r.job.Command.Timeout,
-		},
+	u := &unit{places: p, result: Result{TestCase: tc}}
+	if s := r.job.Command.Script; s != nil {
+		if r.script, err = newScripted(*s); err != nil {
+			return err
+		}
+		if u.source, err = r.checkOut(ctx, r.script); err != nil {
+			return err
+		}
 	}
+	u.recipe = r.commandRecipe(work)
 	r.phase(Measuring)
 	return r.measure(ctx, []testCase{{u}})
 }

@@ -28,7 +28,12 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 	line := commandLine(c.command.Argv)
 	fmt.Fprintf(r.log, "== %s: %s\n", c.what, line)
 	var end tail
+	var failing, repeating matcher
 	c.command.Output = io.MultiWriter(&end, r.log)
+	if r.script != nil {
+		failing.patterns, repeating.patterns = r.script.failure, r.script.retry
+		c.command.Output = io.MultiWriter(&end, r.log, &failing, &repeating)
+	}
 	c.command.FreshTemp, r.freshTemp = r.freshTemp, false
 	sample, failure, err := r.guarded(ctx, c.command)
 	if r.m.Sampled != nil {
@@ -61,8 +66,13 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 	case measure.StatusDiskFull:
 		return fail(bench.FailTooSmall, "killed at the disk limit; it needs a collector with more room")
 	}
+	succeeded, ruled := sample.Succeeded(), judged{}
+	if r.script != nil {
+		ruled = r.script.judge(sample, &failing, &repeating)
+		succeeded = ruled.success
+	}
 	switch {
-	case !sample.Succeeded():
+	case !succeeded:
 	case r.job.Kind == bench.KindCommand && sample.LeftBehind > 0:
 		return fail(bench.FailJob, "left %d processes running when it ended; they were killed, so that what it measures is incomplete: let it wait for all that it starts", sample.LeftBehind)
 	case sample.OutputBytes > maxOutput:
@@ -72,6 +82,11 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 	}
 	if free, known := freeBytes(r.m.Sandbox.WorkDir()); known && free < leastFree {
 		return sample, nil, fmt.Errorf("%s: %s: %w", c.what, line, syscall.ENOSPC) // it failed while the disk was full
+	}
+	if r.script != nil {
+		sample, failure, err := fail(bench.FailJob, "%s", ruled.why)
+		failure.again = ruled.again
+		return sample, failure, err
 	}
 	if sample.Signal != "" {
 		return fail(bench.FailJob, "ended by signal %s; see its output", sample.Signal)

@@ -2,6 +2,7 @@ package jobrun
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,10 @@ func (r *runner) iterate(ctx context.Context, u *unit, n int) error {
 		}
 		took := max(0, r.m.Now().Sub(tried))
 		switch {
+		case got.failure != nil && got.failure.again && r.script.left > 0:
+			r.script.left--
+			fmt.Fprintf(r.log, "== %s: run again: %s\n", what, got.failure.Message)
+			continue
 		case got.failure != nil:
 			u.fail(got.failure)
 			return r.empty(u)
@@ -98,7 +103,7 @@ func (r *runner) attempt(ctx context.Context, u *unit, n int, what string) (atte
 	if err := r.fresh(ctx, u); err != nil {
 		return attempted{}, fmt.Errorf("%s: %w", what, err)
 	}
-	failure, err := r.steps(ctx, u.places, stepsOf{what + " before", false}, u.recipe.Before, r.until(u.recipe.Timeout))
+	failure, err := r.steps(ctx, u.places, stepsOf{what + " before", false}, u.recipe.Before, r.until(cmp.Or(u.recipe.BeforeTimeout, u.recipe.Timeout)))
 	if failure != nil || err != nil {
 		return attempted{failure: failure}, err
 	}

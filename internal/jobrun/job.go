@@ -79,13 +79,17 @@ type ProfileFiles struct {
 	Files []*os.File
 }
 
-// Command is an ad-hoc job's one command line. It runs in an empty directory.
+// Command is an ad-hoc job's one command line. It runs in an empty directory, unless a script
+// says otherwise.
 type Command struct {
 	Argv []string
 	// Env is added to the short fixed environment, as NAME=value.
 	Env []string
 	// Timeout limits one iteration; 0 means no limit.
 	Timeout time.Duration
+	// Script says what else the job does, and Revisions exports its trees; nil: nothing.
+	Script    *bench.Script
+	Revisions Revisions
 }
 
 // Check returns an error if the job lacks what its kind needs.
@@ -223,6 +227,8 @@ type Failure struct {
 	Message string `json:"message"`
 	// Output is the end of the failing command's output, at most [MaxOutputTail] bytes.
 	Output string `json:"output,omitempty"`
+	// again asks for another run, see [bench.Script].
+	again bool
 }
 
 func (f *Failure) Error() string { return f.Message }

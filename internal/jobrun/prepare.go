@@ -232,8 +232,12 @@ func (r *runner) steps(ctx context.Context, p places, of stepsOf, steps []suite.
 		if dir == "" {
 			dir = p.paths.Prepared
 		}
+		timeout := limit.left()
+		if step.Timeout > 0 && (timeout == 0 || step.Timeout < timeout) {
+			timeout = step.Timeout
+		}
 		_, failure, err := r.execute(ctx, call{what, measure.Command{
-			Argv: step.Run, Env: mergeEnv(r.m.baseEnv(), passed, step.Env), Dir: dir, Timeout: limit.left(), Network: of.network || step.Network,
+			Argv: step.Run, Env: mergeEnv(r.m.baseEnv(), passed, step.Env), Dir: dir, Timeout: timeout, Network: of.network || step.Network,
 		}})
 		if failure != nil || err != nil {
 			return failure, err

@@ -65,6 +65,8 @@ type runner struct {
 	// spent is the time of what was kept, warm-ups included, lost that of disturbed
 	// iterations that were repeated.
 	spent, lost time.Duration
+	// script belongs to commands; nil: the command is all.
+	script *scripted
 }
 
 func (r *runner) run(ctx context.Context) (err error) {

@@ -138,29 +138,41 @@ func (f Facts) onlyCases(jobs []bench.PlannedJob, cases []bench.TestCase) ([]ben
 	return out, nil
 }
 
-// nodeCommand plans a node that runs one program.
+// nodeCommand plans a node that runs programs. The revisions of its checkouts have to be found
+// before the job is written.
 func (f Facts) nodeCommand(n graph.Node, d graph.Command) ([]bench.PlannedJob, error) {
-	rules := d.Rules
-	switch step := d.Steps[0]; {
-	case len(d.Steps) > 1:
-		return nil, notYet(fmt.Sprintf("has %d steps, and a command runs one program yet", len(d.Steps)))
-	case len(d.Checkouts) > 0, step.Dir != "":
-		return nil, notYet("asks for a checkout or a directory, which commands do not get yet")
-	case len(d.Uploads) > 0:
+	if len(d.Uploads) > 0 {
 		return nil, notYet("asks for uploads, which commands do not make yet")
-	case len(rules.Success)+len(rules.Failure)+len(rules.RetryCodes)+len(rules.RetryPatterns) > 0:
-		return nil, notYet("has rules for its end, and only exit code 0 means success yet")
 	}
 	timeouts, err := NewTimeouts(f.Config.Size)
 	if err != nil {
 		return nil, err
 	}
-	step := d.Steps[0]
-	command, err := timeouts.Limit(bench.Command{Argv: step.Argv, Env: step.Env, TimeoutSeconds: step.TimeoutSeconds, Iterations: 1})
-	if err != nil {
-		return nil, err
+	var steps []bench.ScriptStep
+	for _, s := range d.Steps {
+		limited, err := timeouts.Limit(bench.Command{TimeoutSeconds: s.TimeoutSeconds})
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, bench.ScriptStep{Argv: s.Argv, Env: s.Env, Dir: s.Dir, TimeoutSeconds: limited.TimeoutSeconds})
 	}
-	j, err := NewCommands(f).Job(Line{Name: n.Name, Command: command, Target: d.Target})
+	last := steps[len(steps)-1]
+	command := bench.Command{Argv: last.Argv, Env: last.Env, TimeoutSeconds: last.TimeoutSeconds, Iterations: 1}
+	script := bench.Script{
+		Before: steps[:len(steps)-1], Dir: last.Dir,
+		Success: d.Rules.Success, Failure: d.Rules.Failure, RetryCodes: d.Rules.RetryCodes, RetryPatterns: d.Rules.RetryPatterns, Retries: d.Rules.Retries,
+	}
+	for _, c := range d.Checkouts {
+		script.Checkouts = append(script.Checkouts, bench.ScriptCheckout{Repository: c.Repository, Revision: c.Revision, Path: c.Path})
+	}
+	if len(script.Before)+len(script.Checkouts)+len(script.Success)+len(script.Failure)+script.Retries > 0 || script.Dir != "" {
+		command.Script = &script
+	}
+	line := Line{Name: n.Name, Command: command, Target: d.Target}
+	if command.Script != nil {
+		line.Shape = n.Name // the last program alone says little
+	}
+	j, err := NewCommands(f).Job(line)
 	if err != nil {
 		return nil, err
 	}

@@ -54,6 +54,18 @@ func TestNodesThatNeedAMachineBecomeJobs(t *testing.T) {
 	require.Equal(t, []any{bench.KindCommand, "run", []string{"true"}, 1}, []any{jobs[0].Kind, jobs[0].Name, jobs[0].Command.Argv, jobs[0].Iterations})
 	require.Positive(t, jobs[0].Command.TimeoutSeconds, "the project's limit")
 
+	require.Nil(t, jobs[0].Command.Script)
+	jobs, err = planNode(t, node(t, "script", graph.Command{
+		Target: linux, Checkouts: []graph.Checkout{{Repository: "/repository", Revision: "main", Path: "src"}},
+		Steps: []graph.Step{{Argv: []string{"make"}, Dir: "src", TimeoutSeconds: 60}, {Argv: []string{"./check"}, Dir: "src/out"}}, Rules: graph.Rules{Success: []int{0, 3}, RetryCodes: []int{75}, Retries: 2},
+	}))
+	require.NoError(t, err)
+	script := jobs[0].Command.Script
+	require.Equal(t, []string{"./check"}, jobs[0].Command.Argv, "the last program is measured")
+	require.Equal(t, []bench.ScriptStep{{Argv: []string{"make"}, Dir: "src", TimeoutSeconds: 60}}, script.Before)
+	require.Equal(t, []any{"src/out", []int{0, 3}, []int{75}, 2}, []any{script.Dir, script.Success, script.RetryCodes, script.Retries})
+	require.Equal(t, []bench.ScriptCheckout{{Repository: "/repository", Revision: "main", Path: "src"}}, script.Checkouts)
+
 	for _, d := range []graph.Definition{
 		graph.Notify{Tag: "c7"}, graph.Compare{Tag: "c7"}, graph.SignOff{Question: "Well?", LimitSeconds: 60},
 		graph.Build{Tag: "c7", Target: linux, BuildRecipe: bench.BuildRecipe{Repository: "/repository", Command: []string{"make"}}},
@@ -68,10 +80,7 @@ func TestWhatNoCollectorRunsYetIsRefused(t *testing.T) {
 	t.Parallel()
 	step := graph.Step{Argv: []string{"true"}}
 	for says, d := range map[string]graph.Definition{
-		"it has 2 steps":                  graph.Command{Target: linux, Steps: []graph.Step{step, step}},
-		"asks for a checkout":             graph.Command{Target: linux, Steps: []graph.Step{step}, Checkouts: []graph.Checkout{{Repository: "/repository", Revision: "main"}}},
 		"asks for uploads":                graph.Command{Target: linux, Steps: []graph.Step{step}, Uploads: []string{"out"}},
-		"has rules for its end":           graph.Command{Target: linux, Steps: []graph.Step{step}, Rules: graph.Rules{Success: []int{3}}},
 		"asks for at least 2 chunks":      graph.Benchmark{Tag: "c7", Target: linux, Chunks: &graph.Chunks{Min: 2, Max: 4}},
 		"longest that the project allows": graph.Command{Target: linux, Steps: []graph.Step{{Argv: []string{"true"}, TimeoutSeconds: 86400}}},
 	} {

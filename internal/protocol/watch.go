@@ -26,6 +26,9 @@ type WatchResult struct {
 	Requests  int
 	// Left is the number of commits that a rewrite removed from the branch.
 	Left int
+	// Definitions is the content hash of the graph templates that the project was given;
+	// empty: they have not changed.
+	Definitions string `json:",omitempty"`
 	// Failed gives the reason why the source could not be read; empty: it was read.
 	Failed string
 	// Remarks are notes for people.

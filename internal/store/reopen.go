@@ -130,7 +130,7 @@ func (s *Store) Reopen(ctx context.Context, id bench.RequestID, options ReopenOp
 		if err != nil {
 			return OperationResult{}, err
 		}
-		return reopening{tx: tx, request: r, options: options, written: make(map[fairshare.Job]int), sets: make(placeSets), replaced: make(map[int64]int64)}.run(ctx, act)
+		return reopening{tx: tx, request: r, options: options, who: act.Who, written: make(map[fairshare.Job]int), sets: make(placeSets), replaced: make(map[int64]int64)}.run(ctx, act)
 	})
 }
 
@@ -156,6 +156,7 @@ type reopening struct {
 	sets    placeSets // of these jobs
 	// replaced maps jobs that were written to those in whose place they are.
 	replaced map[int64]int64
+	who      string // account that asked for it
 	// again holds the jobs that are retriggered; nil: it is no retrigger.
 	again map[bench.JobKey]graphset.Again
 }
@@ -398,6 +399,7 @@ func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, er
 // test cases all have results by now is only removed.
 func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.TestCase) (int, error) {
 	next := bench.PlannedJob{Job: unstarted(former)}
+	next.AskedBy = o.who
 	next.SuiteHash, cases = o.present(former, cases)
 	if len(cases) > 0 || len(former.TestCases) == 0 {
 		next.TestCases = slices.Clone(cases)

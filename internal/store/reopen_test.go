@@ -44,7 +44,7 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 	jobs := r.openJobs(request.ID)
 	for i, j := range jobs {
 		want := lineJob(request, i+2)
-		want.Generation = 1
+		want.Generation, want.AskedBy = 1, "ada"
 		want.ID, want.CreatedAt, want.RequestCreated = j.ID, j.CreatedAt, stored.CreatedAt
 		want.Key = bench.JobIdentity{
 			Request: request.ID, Project: project, Target: target, Kind: want.Kind, TestCases: want.TestCases, SizeClass: want.SizeClass, Line: want.Line, Generation: 1,

@@ -196,3 +196,27 @@ func TestAnOpenRequestIsRetriggeredInPart(t *testing.T) {
 	require.ElementsMatch(t, []bench.JobKey{next, kit.Key}, r.handedOut())
 	require.WithinDuration(t, time.Now(), r.job(next).CreatedAt, time.Hour)
 }
+
+// A run says why it exists, and who asked: what a person asks for is no automatic attempt.
+func TestARunSaysWhyItExists(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	c := r.register("bench-1")
+	request, _, gin, _ := r.measuredRelease(c)
+	first := r.run(runID(gin, 1))
+	require.Equal(t, []any{bench.Scheduled, ""}, []any{first.Reason, first.AskedBy})
+	_, err := r.Reopen(t.Context(), request.ID, retrigger(graphset.DownstreamNone, gin.Key), store.Act{Who: "grace", Reason: "a noisy machine"})
+	require.NoError(t, err)
+	r.admit()
+	next := r.job(inPlaces(r.graphs(request.ID))[gin.Key])
+	require.Equal(t, "grace", next.AskedBy)
+	require.Equal(t, []bench.JobKey{next.Key}, r.handedOut())
+	again := r.start(next, 1, c).Run
+	require.Equal(t, []any{bench.Rerun, "grace", 1}, []any{again.Reason, again.AskedBy, again.Number})
+	require.NoError(t, r.FinishRun(t.Context(), again.ID, bench.RunEnd{Outcome: bench.RunFailure}))
+	start := r.runStart(runID(next, 2), c)
+	start.Reason = bench.Retry
+	plan, err := r.StartRun(t.Context(), start)
+	require.NoError(t, err)
+	require.Equal(t, []any{bench.Retry, "", 2}, []any{plan.Run.Reason, plan.Run.AskedBy, plan.Run.Number}, "an automatic attempt of the job is one")
+}

@@ -43,7 +43,7 @@ type RunPlan struct {
 	Missing []bench.TestCase
 }
 
-const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, n.size_class, n.pool, n.collector, n.epoch, n.version,
+const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, case when n.reason = 'rerun' then j.asked_by else '' end as asked_by, n.size_class, n.pool, n.collector, n.epoch, n.version,
 	n.hardware_id, n.co_located, n.facts, n.outcome, n.message, n.output_tail, n.progress, n.log_size, n.started_at, n.finished_at,
 	n.timeout_seconds, n.probe, n.measured_seconds, n.peak_memory, n.cpu_seconds, n.announced_at is not null as announced`
 

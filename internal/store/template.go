@@ -265,6 +265,16 @@ func (o reopening) replaceServices(ctx context.Context) (int, error) {
 	return len(chosen), nil
 }
 
+// AsksOfService reports whether a graph may ask anything of the service by now, without
+// reading all of it: whether a node that needs no machine waits, or anything has ended otherwise
+// than in success, which may skip others.
+func (s *Store) AsksOfService(ctx context.Context, id bench.RequestID) (bool, error) {
+	asks, err := value[bool](ctx, s.pool, `
+		select exists (select from service_node where request_id = $1 and status <> 'success' and not superseded)
+			or exists (select from request_job w join job_queue j on j.id = w.job_id where w.request_id = $1 and not w.superseded and j.status in ('failure', 'cancelled'))`, id)
+	return asks, wrap("looking at the graph of request "+string(id), err)
+}
+
 // NodeEnd is the end of a node that no collector has run.
 type NodeEnd struct {
 	Key    bench.JobKey

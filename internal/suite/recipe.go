@@ -76,6 +76,8 @@ type Step struct {
 	// Network lets Run reach the network. It counts for the steps before a measured command only: those that prepare
 	// always do.
 	Network bool
+	// Timeout bounds Run; 0: only the limit of all steps together does.
+	Timeout time.Duration
 }
 
 // FileText is text for a file, given by its absolute path.
@@ -113,8 +115,9 @@ type Recipe struct {
 	Iterations int
 	// Warmups is the number of unrecorded iterations that run first.
 	Warmups int
-	// Timeout limits the measured command of one iteration.
-	Timeout time.Duration
+	// Timeout limits the measured command of one iteration, and Before as a whole unless
+	// BeforeTimeout is set.
+	Timeout, BeforeTimeout time.Duration
 }
 
 // Measurement is the command that is measured.

@@ -40,6 +40,7 @@ func startBareSlots(temporal client.Client, slots int) (*bareWorker, error) {
 		err := workflow.ExecuteActivity(ctx, bareActivity).Get(ctx, &begun)
 		return begun, err
 	}, workflow.RegisterOptions{Name: bareWorkflow})
+	w.RegisterWorkflowWithOptions(runShape, workflow.RegisterOptions{Name: bareGraph})
 	w.RegisterActivityWithOptions(func(context.Context) (time.Time, error) { return time.Now(), nil }, activity.RegisterOptions{Name: bareActivity})
 	if err := w.Start(); err != nil {
 		return nil, fmt.Errorf("starting the worker of the bare workflow: %w", err)

@@ -40,6 +40,11 @@ func limits() []limit {
 		// At least half the rate of the engine.
 		all = append(all, limit{part: partRate, benchmark: rateName(sideNow, collectors), unit: unitSlower, most: 2})
 	}
+	// At least 0.7 of the rate of the same commands without edges.
+	all = append(all,
+		limit{part: partGraphs, benchmark: graphRateName(ofGraph, checkNodes), unit: unitOfFlat, most: 1 / 0.7},
+		limit{part: partGraphs, benchmark: graphHistoryName(checkNodes), unit: unitEvents, most: 10_000},
+		limit{part: partGraphs, benchmark: retriggerName(checkPortion), unit: unitSeconds, most: 2})
 	all = append(all,
 		limit{part: partWrapper, benchmark: wrapperName(shortProgram), unit: unitAdded, most: 0.005},
 		limit{part: partWrapper, benchmark: wrapperName(loopProgram), unit: unitPercent, most: 0.5},

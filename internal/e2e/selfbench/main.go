@@ -54,6 +54,7 @@ func command() int {
 const (
 	partStack     = "stack"
 	partRate      = "rate"
+	partGraphs    = "graphs"
 	partWrapper   = "wrapper"
 	partIsolation = "isolation"
 	partProfile   = "profile"
@@ -72,6 +73,7 @@ type options struct {
 	submissions int
 	pairs       int
 	rate        ratePlan
+	graphs      graphsPlan
 	isolation   isolationPlan
 	profile     profilePlan
 	makespan    makespanPlan
@@ -91,8 +93,8 @@ func (o options) programs() livestack.Programs {
 
 func (o options) measures(part string) bool {
 	if o.only == "" {
-		// Pages of a year and the rate of commands do not keep their limits yet: see docs/benchmarks.md.
-		return !o.check || !slices.Contains([]string{partResults, partRate}, part)
+		// Pages of a year and the rate of commands do not keep their limits yet, and graphs take half an hour: see docs/benchmarks.md.
+		return !o.check || !slices.Contains([]string{partResults, partRate, partGraphs}, part)
 	}
 	return o.only == part
 }
@@ -102,7 +104,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("selfbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.check, "check", false, "fail when a median exceeds its limit")
-	flags.StringVar(&o.only, "only", "", "measure only this part: stack, rate, wrapper, isolation, profile, makespan, queues, accuracy, verdicts, pages or results")
+	flags.StringVar(&o.only, "only", "", "measure only this part: stack, rate, graphs, wrapper, isolation, profile, makespan, queues, accuracy, verdicts, pages or results")
 	flags.IntVar(&o.repetitions, "repetitions", 5, "repetitions of the parts stack and wrapper"+shorter(checkRepetitions))
 	flags.IntVar(&o.submissions, "submissions", 300, "jobs and bare workflows per repetition"+shorter(checkSubmissions))
 	flags.IntVar(&o.pairs, "pairs", 10, "pairs of a wrapped and a bare CPU loop per repetition; twenty times as many pairs of true")
@@ -110,6 +112,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.rate.turns, "rate-turns", 3, "turns in the comparison with an earlier state, for each number of collectors")
 	flags.StringVar(&o.rate.before.Benchloom, "before", "", "path of the benchloom binary of an earlier state, which takes turns in the part rate")
 	flags.StringVar(&o.rate.before.Temporal, "before-temporal", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "path of the earlier state's embedded Temporal")
+	o.graphs = graphsPlan{width: 50, portion: checkPortion}
+	flags.IntVar(&o.graphs.layers, "graph-layers", 100, "layers of 50 trivial commands each in the graph of the part graphs, once and not per repetition")
+	flags.IntVar(&o.graphs.turns, "graph-turns", 3, "turns of that graph with the same commands without edges")
 	flags.IntVar(&o.isolation.pairs, "isolation-pairs", 800, "pairs of an isolated and an open command, for a CPU loop and a fork-heavy one, once and not per repetition")
 	flags.IntVar(&o.profile.pairs, "profile-pairs", mostProfilePairs, "pairs of a CPU loop with a profiling agent beside it and without, once and not per repetition")
 	flags.DurationVar(&o.profile.alone, "profile-time", time.Minute, "time for which the cost of a profiling agent is measured")
@@ -150,6 +155,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-profile-pairs must be 1 to %d, -profile-time at least 1s", mostProfilePairs)
 	case o.rate.jobs < 100 || o.rate.turns < 1:
 		return o, errors.New("-rate-jobs must be at least 100, -rate-turns positive")
+	case o.graphs.layers < 1 || o.graphs.layers > 200 || o.graphs.turns < 1:
+		return o, errors.New("-graph-layers must be 1 to 200, -graph-turns positive")
 	case o.makespan.seeds < 1 || o.makespan.unit < time.Millisecond:
 		return o, errors.New("-seeds must be positive, -unit at least 1ms")
 	case o.accuracy.comparisons < 1:
@@ -158,8 +165,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("-requests must be positive")
 	case len(o.verdicts.noises()) == 0:
 		return o, fmt.Errorf("-noise %q: write one of %s", o.verdicts.noise, noiseIDs())
-	case o.only != "" && !slices.Contains([]string{partStack, partRate, partWrapper, partIsolation, partProfile, partMakespan, partQueues, partAccuracy, partVerdicts, partPages, partResults}, o.only):
-		return o, fmt.Errorf("-only %q: write stack, rate, wrapper, isolation, profile, makespan, queues, accuracy, verdicts, pages or results", o.only)
+	case o.only != "" && !slices.Contains([]string{partStack, partRate, partGraphs, partWrapper, partIsolation, partProfile, partMakespan, partQueues, partAccuracy, partVerdicts, partPages, partResults}, o.only):
+		return o, fmt.Errorf("-only %q: write stack, rate, graphs, wrapper, isolation, profile, makespan, queues, accuracy, verdicts, pages or results", o.only)
 	case o.pages.jobs < 1 || o.pages.during < time.Second:
 		return o, errors.New("-page-jobs must be positive, -page-time at least 1s")
 	case o.results.size.Check() != nil:
@@ -246,6 +253,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.measures(partRate) {
 		progress("the rate: %d trivial commands", o.rate.jobs)
 		if err := measureRate(ctx, o, o.rate, report, progress); err != nil {
+			return err
+		}
+	}
+	if o.measures(partGraphs) {
+		progress("the graphs: %d trivial commands, with edges and without", o.graphs.nodes())
+		if err := measureGraphs(ctx, o, o.graphs, report, progress); err != nil {
 			return err
 		}
 	}

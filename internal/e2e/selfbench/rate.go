@@ -209,11 +209,8 @@ type rating struct {
 	ran    int // bare workflows
 }
 
-// commands runs a batch of trivial commands. It returns the time from the start of the first
-// to the end of the last, by the record, once the request has completed.
+// commands runs a batch of trivial commands, see [rating.completed].
 func (m *rating) commands(ctx context.Context, n int) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, queuesBound)
-	defer cancel()
 	jobs := make([]apiclient.NewJob, n)
 	for i := range jobs {
 		jobs[i].Argv = []string{"true"}
@@ -222,10 +219,18 @@ func (m *rating) commands(ctx context.Context, n int) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("submitting %d commands: %w", n, err)
 	}
+	return m.completed(ctx, r.ID, n)
+}
+
+// completed waits for the end of a request for trivial commands. It returns the time from the
+// start of the first to the end of the last, by the record.
+func (m *rating) completed(ctx context.Context, id bench.RequestID, n int) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, graphBound)
+	defer cancel()
 	for {
 		var open bool
-		if err := m.record.QueryRow(ctx, `select status <> $2 from benchmark_request where id = $1`, r.ID, string(bench.Completed)).Scan(&open); err != nil {
-			return 0, fmt.Errorf("reading request %s: %w", r.ID, err)
+		if err := m.record.QueryRow(ctx, `select status <> $2 from benchmark_request where id = $1`, id, string(bench.Completed)).Scan(&open); err != nil {
+			return 0, fmt.Errorf("reading request %s: %w", id, err)
 		}
 		if !open {
 			break
@@ -238,11 +243,11 @@ func (m *rating) commands(ctx context.Context, n int) (time.Duration, error) {
 	var succeeded int
 	if err := m.record.QueryRow(ctx, `
 		select extract(epoch from max(n.finished_at) - min(n.started_at))::float8, count(*) filter (where n.outcome = 'success')
-		from job_run n join request_job rj on rj.job_id = n.job_id where rj.request_id = $1`, r.ID).Scan(&took, &succeeded); err != nil {
-		return 0, fmt.Errorf("reading the runs of request %s: %w", r.ID, err)
+		from job_run n join request_job rj on rj.job_id = n.job_id where rj.request_id = $1`, id).Scan(&took, &succeeded); err != nil {
+		return 0, fmt.Errorf("reading the runs of request %s: %w", id, err)
 	}
 	if succeeded != n {
-		return 0, fmt.Errorf("%d of %d commands of request %s succeeded", succeeded, n, r.ID)
+		return 0, fmt.Errorf("%d of %d commands of request %s succeeded", succeeded, n, id)
 	}
 	return time.Duration(took * float64(time.Second)), nil
 }

@@ -10,6 +10,8 @@ alter table benchmark_request add constraint benchmark_request_tag_check
 
 alter table graph_set add column definition text; -- graph.Graph in its canonical form; null: its graphs are made of stages
 
+alter table job_queue add column asked_by text not null default ''; -- account that asked for it in place of a former one; '': nobody did
+
 alter table graph drop constraint graph_reason_check;
 alter table graph add constraint graph_reason_check
     check (reason in ('build', 'parent', 'own', 'verify', 'template', 'retry', 'remeasure', 'retrigger'));
