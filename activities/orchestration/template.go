@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
+
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/graph"
 	"github.com/benchloom/benchloom/internal/graphset"
@@ -35,18 +37,27 @@ func (a *Activities) writeTemplate(ctx context.Context, r bench.Request) error {
 	for _, n := range g.Nodes() { // so that the nodes that measure find what others build
 		if n.Job.Kind() == graph.KindBuild {
 			if err := w.build(ctx, n); err != nil {
-				return fmt.Errorf("node %s: %w", n.Name, err)
+				return ofNode(n, err)
 			}
 		}
 	}
 	for _, n := range g.Nodes() {
 		if n.Job.Kind() != graph.KindBuild {
 			if err := w.node(ctx, n); err != nil {
-				return fmt.Errorf("node %s: %w", n.Name, err)
+				return ofNode(n, err)
 			}
 		}
 	}
 	return a.Store.ExpandRequest(ctx, r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: w.jobs, Template: &w.graph})
+}
+
+// ofNode names the node in an error, and keeps a permanent one so: Temporal looks at the
+// outermost error alone.
+func ofNode(n graph.Node, err error) error {
+	if application, is := errors.AsType[*temporal.ApplicationError](err); is && application.NonRetryable() {
+		return permanent(fmt.Errorf("node %s: %s", n.Name, application.Message()))
+	}
+	return fmt.Errorf("node %s: %w", n.Name, err)
 }
 
 // templateWriter collects the jobs of a graph.

@@ -146,6 +146,25 @@ func (s *stack) awaitNodes(t *testing.T, id bench.RequestID, want map[string]gra
 	return nodes
 }
 
+// A graph of which some node turns out to be impossible fails at once, and says which.
+func TestAGraphThatCannotBeWrittenFails(t *testing.T) {
+	t.Parallel()
+	s := startStack(t)
+	_, err := s.api.ApplyProject(t.Context(), apiclient.Project{Name: "lost"}, false)
+	require.NoError(t, err)
+	target, err := bench.HostTarget(runtime.GOOS, runtime.GOARCH)
+	require.NoError(t, err)
+	template := fmt.Sprintf(`nodes: [{name: check, command: {target: %s, checkouts: [{repository: %s, revision: main}], steps: [{run: ["true"]}]}}]`, target, filepath.Join(t.TempDir(), "gone"))
+	_, err = s.api.PushDefinitions(t.Context(), "lost", apiclient.DefinitionsPush{Files: map[string]string{"graphs/check.yaml": template}}, false)
+	require.NoError(t, err)
+	started, err := s.api.RunGraph(t.Context(), "lost", apiclient.GraphCall{Template: "check"}, false)
+	require.NoError(t, err)
+	detail := s.await(t, started.Request.ID, ended)
+	require.Equal(t, bench.Failure, detail.Outcome)
+	require.Contains(t, detail.Message, "node check: ")
+	require.Contains(t, detail.Message, "gone")
+}
+
 // The first graph of the docs does what they say, for who types it.
 func TestTheFirstGraphOfTheDocs(t *testing.T) {
 	t.Parallel()

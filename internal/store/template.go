@@ -70,11 +70,9 @@ type TemplateNode struct {
 	Done string
 }
 
-// templateWritten locks the set of a request, and reports whether its graph was written before.
+// templateWritten reports whether the graph of a locked request was written before. Until
+// then no other request can add one to its set.
 func templateWritten(ctx context.Context, tx pgx.Tx, request bench.RequestID) (bool, error) {
-	if _, err := tx.Exec(ctx, `select from graph_set where request_id = $1 for update`, request); err != nil {
-		return false, err
-	}
 	return value[bool](ctx, tx, `select exists (select from graph where request_id = $1)`, request)
 }
 
@@ -101,8 +99,7 @@ func writeCommands(ctx context.Context, tx pgx.Tx, r bench.Request, jobs []bench
 	return others, countWaiting(ctx, tx, w.written)
 }
 
-// writeTemplate writes the first graph of a set, which is locked. jobID returns the ID of a
-// planned job.
+// writeTemplate writes the first graph of a set. jobID returns the ID of a planned job.
 func writeTemplate(ctx context.Context, tx pgx.Tx, request bench.RequestID, t TemplateGraph, jobID func(bench.JobKey) int64) error {
 	ids, err := templateNodes(ctx, tx, request, t, jobID)
 	if err != nil {
