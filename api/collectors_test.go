@@ -106,7 +106,7 @@ func TestAHeartbeatIsToldThatItsRunHasEnded(t *testing.T) {
 	require.Empty(t, closed(plan.Run.ID))
 	require.Empty(t, closed(bench.NewRunID(j.key, "workflow", "activity", 2)), "it has not passed the fence yet")
 
-	_, err := b.store.CancelJob(t.Context(), j.key, "cancelled by ada")
+	_, err := b.store.CancelJob(t.Context(), j.key, 0, "cancelled by ada")
 	require.NoError(t, err)
 	require.Equal(t, "it ended as cancelled: the job ended as cancelled", closed(plan.Run.ID))
 	_, err = b.client(t, "own c2").Heartbeat(t.Context(), "c2", apiclient.Heartbeat{Epoch: other.Collector.Epoch, Run: plan.Run.ID})

@@ -140,7 +140,7 @@ func sumOf(s graphset.Sum) apiclient.GraphSum {
 
 // graphDetail shows one graph of a set; all of them if number is 0.
 func graphDetail(r bench.Request, set graphset.Set, number int, now time.Time) apiclient.GraphDetail {
-	states := set.States(now)
+	states, outdated := set.States(now), set.Outdated()
 	all, of := set.Sums(states)
 	shown, out := set.Whole(), apiclient.GraphDetail{ID: string(r.ID), Request: r.ID, Project: r.Project, Tag: r.Tag, Template: templateOf(r), GraphSum: sumOf(all)}
 	if number > 0 {
@@ -154,7 +154,9 @@ func graphDetail(r bench.Request, set graphset.Set, number int, now time.Time) a
 	there := make(map[bench.JobKey]bool)
 	for _, n := range shown.Nodes {
 		there[n.Job] = true
-		out.Nodes = append(out.Nodes, graphNodeOf(r.ID, n, states[n.Job]))
+		node := graphNodeOf(r.ID, n, states[n.Job])
+		node.Outdated = outdated[n.Job]
+		out.Nodes = append(out.Nodes, node)
 	}
 	for _, e := range shown.Edges {
 		if there[e.From] && there[e.To] {
@@ -168,7 +170,7 @@ func graphNodeOf(request bench.RequestID, n graphset.Node, state graph.State) ap
 	out := apiclient.GraphNode{
 		Job: n.Job, Name: n.Name, Service: n.Service.Kind() != "", Graph: bench.GraphID{Request: request, Number: n.Number}.String(), Input: n.Input, Kind: n.NodeKind(), Stage: n.Stage, Title: n.Title(), Target: n.Target,
 		Tag: n.Tag, Versus: n.Versus, TestCases: n.TestCases, SizeClass: n.SizeClass, Optional: n.Optional, State: state.Status, Since: known(state.Since), Until: known(state.Until),
-		Message: n.Message, StartedAt: n.StartedAt, EndedAt: n.EndedAt, Replaces: n.Replaces, Replaced: n.Replaced,
+		Message: n.Message, StartedAt: n.StartedAt, EndedAt: n.EndedAt, Replaces: n.Replaces, Replaced: n.Replaced, Reruns: n.Rerun, Passed: n.Passed(),
 	}
 	if state.Status == graph.Ready {
 		out.Held = n.Held

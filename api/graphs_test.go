@@ -20,7 +20,7 @@ func (b *bundle) graphed(t *testing.T, tag string) (failed job, set apiclient.Gr
 	failed = b.submit(t, tag)
 	plan := b.start(t, failed, collector, 1)
 	require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunFailure, Message: "exit status 3"}))
-	_, err := b.store.FinishJob(t.Context(), failed.key, "exit status 3")
+	_, err := b.store.FinishJob(t.Context(), failed.key, 0, "exit status 3")
 	require.NoError(t, err)
 	_, err = b.store.Reopen(t.Context(), failed.request.ID, store.ReopenOptions{Job: failed.key}, store.Act{Who: "ada"})
 	require.NoError(t, err)
@@ -185,6 +185,57 @@ func TestWhatCannotBeRetriggered(t *testing.T) {
 		require.Equal(t, c.status, r.status, "%s: %s", name, r.body)
 		require.Contains(t, r.body, c.want, name)
 	}
+}
+
+// After the limit, a rerun is refused with the retrigger that does it.
+func TestARerunAfterTheLimitNamesTheRetrigger(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	failed, set := b.graphed(t, "1.26.0")
+	id, retried := string(failed.request.ID), set.Nodes[1].Job
+	_, err := b.store.CancelJob(t.Context(), retried, 0, "cancelled")
+	require.NoError(t, err)
+	b.past(t, `update graph_node set skipped = '{"code": "limit-passed", "node": "x"}' where job_id = (select id from job_queue where key = '`+string(retried)+`')`)
+	r := b.send(t, "writer", http.MethodPost, "/api/v1/graphs/"+id+"/rerun", `{"jobs": ["`+string(retried)+`"]}`)
+	require.Equal(t, http.StatusConflict, r.status, r.body)
+	require.Contains(t, r.body, "too-late")
+	require.Contains(t, r.body, "was skipped, because x did not succeed within the time limit; a rerun comes too late, only a new job can have its place: "+
+		"'benchloom retrigger "+id+" "+string(retried)+" --downstream none'")
+	done, err := b.writer.Retrigger(t.Context(), id, apiclient.Retrigger{Jobs: []bench.JobKey{retried}, Downstream: "none"}, false)
+	require.NoError(t, err)
+	require.Equal(t, 1, done.Operation.Jobs)
+}
+
+// A rerun is previewed, acts once for a key, and shows how often the job has passed.
+func TestARerunByTheAPI(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	c := b.register(t, "c1")
+	j := b.measure(t, "1.26.0", 1, c)
+	id := string(j.request.ID)
+	in := apiclient.Retrigger{Act: apiclient.Act{Reason: "a noisy machine", IdempotencyKey: "k"}, Jobs: []bench.JobKey{j.key}}
+	preview, err := b.writer.Rerun(t.Context(), id, in, true)
+	require.NoError(t, err)
+	require.Equal(t, j.key, preview.Operation.Preview.Jobs[0].Job)
+	for again := range 2 {
+		done, err := b.writer.Rerun(t.Context(), id, in, false)
+		require.NoError(t, err)
+		require.Equal(t, again == 1, done.Operation.Repeated)
+		require.Equal(t, []any{"rerun", 1, ""}, []any{done.Operation.Action, done.Operation.Jobs, done.Operation.Graph})
+	}
+	set, err := b.reader.Graph(t.Context(), id)
+	require.NoError(t, err)
+	require.Len(t, set.Graphs, 1)
+	require.Equal(t, []any{j.key, 1, 1, graph.Ready}, []any{set.Nodes[0].Job, set.Nodes[0].Reruns, set.Nodes[0].Passed, set.Nodes[0].State})
+	p := b.page(t, "", "/graphs/"+id)
+	p.requireSound(t, "/graphs/"+id)
+	require.Contains(t, p.section("jobs"), "passed 1 of 2")
+	_, err = b.writer.Rerun(t.Context(), id, apiclient.Retrigger{Jobs: []bench.JobKey{j.key}}, false)
+	require.ErrorContains(t, err, "has not ended, it is ready")
+	_, err = b.reader.Rerun(t.Context(), id, in, true)
+	require.Error(t, err, "readers may not")
 }
 
 // A preview names what would run again and its cost; the call does it once for each key.

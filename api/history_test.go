@@ -158,7 +158,7 @@ func TestAHistoryTellsOfFailures(t *testing.T) {
 	_, err := b.collector.UploadBlock(t.Context(), plan.Run.ID, 1, failed)
 	require.NoError(t, err)
 	require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunFailure, Message: "one test case failed"}))
-	_, err = b.store.FinishJob(t.Context(), j.key, "one test case failed")
+	_, err = b.store.FinishJob(t.Context(), j.key, 0, "one test case failed")
 	require.NoError(t, err)
 	require.NoError(t, b.store.FinishJobsOf(t.Context(), j.request.ID))
 	h, err := b.nobody.History(t.Context(), "go", apiclient.HistoryQuery{})

@@ -33,7 +33,7 @@ func TestLinesAreComparedAndExportedByName(t *testing.T) {
 		_, err := b.collector.UploadBlock(t.Context(), plan.Run.ID, 1, measured)
 		require.NoError(t, err)
 		require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunSuccess}))
-		_, err = b.store.FinishJob(t.Context(), j.key, "")
+		_, err = b.store.FinishJob(t.Context(), j.key, 0, "")
 		require.NoError(t, err)
 		require.NoError(t, b.store.CompleteRequest(t.Context(), j.request.ID, bench.Success, "", nil, "done"))
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,6 +75,8 @@ func (s *operatorHandlers) register() {
 		summary: "Retry a job that has ended", description: "A job of the next generation replaces it, with the test cases that lack a result. Its request is reopened if it has ended."}, s.retryJob)
 	handle(s.base, operation{id: "retrigger", method: http.MethodPost, path: "/graphs/{graph}/retrigger", need: toWrite, scope: ofProject, tag: "graphs", maxBody: namesBody,
 		summary: "Run jobs of a graph, or of a request's graphs, again", description: "Jobs of the next generation replace them, in a new graph of the same set, with all their test cases. A job starts after those of the graph that it needs. The request is reopened if it has ended."}, s.retrigger)
+	handle(s.base, operation{id: "rerun", method: http.MethodPost, path: "/graphs/{graph}/rerun", need: toWrite, scope: ofProject, tag: "graphs", maxBody: namesBody,
+		summary: "Run jobs of a graph, or of a request's graphs, again as themselves", description: "The jobs keep their keys and get another run, with all their test cases; results of a later generation count. A job starts after those of the graph that it needs. What was skipped needs a new job: retrigger it. The request is reopened if it has ended."}, s.rerun)
 	handle(s.base, operation{id: "invalidate-results", method: http.MethodPost, path: "/results/invalidate", need: toAdmin, tag: "operators",
 		summary: "Invalidate results", description: "They stay in the record, but are left out of comparisons and exports. A retry measures their test cases again."}, s.invalidateResults)
 	handle(s.base, operation{id: "purge-artifact", method: http.MethodPost, path: "/artifacts/purge", need: toAdmin, scope: ofProject, tag: "operators",
@@ -316,12 +319,20 @@ type retriggerGraph struct {
 }
 
 func (s *operatorHandlers) retrigger(ctx context.Context, in *retriggerGraph) (*body[apiclient.RequestOperation], error) {
+	return s.again(ctx, in, false)
+}
+
+func (s *operatorHandlers) rerun(ctx context.Context, in *retriggerGraph) (*body[apiclient.RequestOperation], error) {
+	return s.again(ctx, in, true)
+}
+
+func (s *operatorHandlers) again(ctx context.Context, in *retriggerGraph, rerun bool) (*body[apiclient.RequestOperation], error) {
 	ref, number := graphRef(in.Graph)
 	r, err := s.request(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	choice := graphset.Choice{Number: number, Jobs: in.Body.Jobs}
+	choice := graphset.Choice{Number: number, Jobs: in.Body.Jobs, Rerun: rerun}
 	if choice.Select, err = graphset.ParseSelector(in.Body.Select); err != nil {
 		return nil, err
 	}
@@ -341,6 +352,8 @@ func refusedAgain(r bench.Request, again store.ReopenOptions, err error) error {
 	var nothing *graphset.NothingChosenError
 	var downstream *graphset.DownstreamError
 	switch show := fmt.Sprintf("'benchloom graph show %s' shows them", r.ID); {
+	case errors.As(err, &choice) && choice.TooLate:
+		return problemf(http.StatusConflict, "too-late", "job %s %s: '%s'", choice.Job, choice.Why, strings.Join(retriggerFor(r, *again.Retrigger), " "))
 	case errors.As(err, &choice):
 		return problemf(http.StatusConflict, "cannot-run-again", "job %s %s; %s", choice.Job, choice.Why, show)
 	case errors.As(err, &nothing):
@@ -353,6 +366,22 @@ func refusedAgain(r bench.Request, again store.ReopenOptions, err error) error {
 		return nothingLacks(r, again)
 	}
 	return err
+}
+
+// retriggerFor returns the command that repeats a choice by new jobs.
+func retriggerFor(r bench.Request, c graphset.Choice) []string {
+	ref := string(r.ID)
+	if c.Number > 0 {
+		ref = bench.GraphID{Request: r.ID, Number: c.Number}.String()
+	}
+	command := []string{"benchloom", "retrigger", ref}
+	for _, job := range c.Jobs {
+		command = append(command, string(job))
+	}
+	if !c.Select.Empty() {
+		command = append(command, "--select", c.Select.String())
+	}
+	return append(command, "--downstream", string(cmp.Or(c.Downstream, graphset.DownstreamNone)))
 }
 
 func nothingLacks(r bench.Request, again store.ReopenOptions) error {

@@ -18,7 +18,7 @@ var because = apiclient.Act{Reason: "for a test"}
 func (b *bundle) failed(t *testing.T, tag string) job {
 	t.Helper()
 	j := b.submit(t, tag)
-	_, err := b.store.FinishJob(t.Context(), j.key, "broken")
+	_, err := b.store.FinishJob(t.Context(), j.key, 0, "broken")
 	require.NoError(t, err)
 	require.NoError(t, b.store.CompleteRequest(t.Context(), j.request.ID, bench.Failure, "", nil, "broken"))
 	return j
@@ -142,7 +142,7 @@ func TestARetryUsesThePresentSuite(t *testing.T) {
 	_, err = b.writer.RetryJob(t.Context(), single.key, because)
 	require.NoError(t, err)
 	require.Equal(t, mended, newest(single).SuiteHash)
-	_, err = b.store.FinishJob(t.Context(), newest(single).Key, "failed again")
+	_, err = b.store.FinishJob(t.Context(), newest(single).Key, 0, "failed again")
 	require.NoError(t, err)
 	apply(`name: other
 artifact: {provider: directory, parameters: {path: "/tmp/{tag}"}}
@@ -195,7 +195,7 @@ func TestAJobOfAnOpenRequestIsRetriedAtOnce(t *testing.T) {
 	_, err = b.writer.RetryJob(t.Context(), "abcdefghijklmnop", because)
 	require.Equal(t, "urn:benchloom:unknown-job", problemOf(t, err).Type)
 
-	_, err = b.store.FinishJob(t.Context(), j.key, "broken")
+	_, err = b.store.FinishJob(t.Context(), j.key, 0, "broken")
 	require.NoError(t, err)
 	done, err := b.writer.RetryJob(t.Context(), j.key, because)
 	require.NoError(t, err)
@@ -314,7 +314,7 @@ func TestApplyingAnotherSuiteResumesWhatTheSuitePaused(t *testing.T) {
 		_, err := b.collector.UploadBlock(t.Context(), plan.Run.ID, 1, failures)
 		require.NoError(t, err)
 		require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunFailure}))
-		_, err = b.store.FinishJob(t.Context(), j.key, "broken")
+		_, err = b.store.FinishJob(t.Context(), j.key, 0, "broken")
 		require.NoError(t, err)
 		require.NoError(t, b.store.FinishJobsOf(t.Context(), j.request.ID))
 		_, err = b.store.PauseForSuite(t.Context(), j.request.ID)

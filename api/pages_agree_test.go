@@ -104,7 +104,7 @@ func (w *randomReleases) measure(tag string) {
 		require.NoError(w.t, err)
 		require.NoError(w.t, w.collector.FinishRun(w.t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunSuccess}))
 	}
-	_, err := w.store.FinishJob(w.t.Context(), j.key, map[bool]string{true: "a test case failed"}[failing > 0])
+	_, err := w.store.FinishJob(w.t.Context(), j.key, 0, map[bool]string{true: "a test case failed"}[failing > 0])
 	require.NoError(w.t, err)
 }
 
@@ -140,7 +140,7 @@ func (w *randomReleases) inTurns(a, b string) {
 	_, err = w.collector.UploadBlock(w.t.Context(), run, 1, values)
 	require.NoError(w.t, err)
 	require.NoError(w.t, w.collector.FinishRun(w.t.Context(), run, apiclient.RunFinish{Outcome: bench.RunSuccess}))
-	_, err = w.store.FinishJob(w.t.Context(), planned.Key, "")
+	_, err = w.store.FinishJob(w.t.Context(), planned.Key, 0, "")
 	require.NoError(w.t, err)
 }
 

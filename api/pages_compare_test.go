@@ -156,7 +156,7 @@ func TestAPageNamesTestCasesThatFailNewly(t *testing.T) {
 	_, err := b.collector.UploadBlock(t.Context(), plan.Run.ID, 1, failed)
 	require.NoError(t, err)
 	require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunFailure, Message: "one test case failed"}))
-	_, err = b.store.FinishJob(t.Context(), j.key, "one test case failed")
+	_, err = b.store.FinishJob(t.Context(), j.key, 0, "one test case failed")
 	require.NoError(t, err)
 	p := b.page(t, "", compareGo+"?a=1.26.0&b=1.27.0")
 	require.Equal(t, http.StatusOK, p.status, p.text())

@@ -187,7 +187,7 @@ func (b *bundle) nastyWorld(t *testing.T) (paths []string) {
 	_, err = b.collector.UploadBlock(t.Context(), plan.Run.ID, 1, failed)
 	require.NoError(t, err)
 	require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunFailure, Message: said, OutputTail: said}))
-	_, err = b.store.FinishJob(t.Context(), j.key, said)
+	_, err = b.store.FinishJob(t.Context(), j.key, 0, said)
 	require.NoError(t, err)
 	again := b.submit(t, "1.27.0")
 	_, err = b.store.PauseQueue(t.Context(), "go", store.Act{Who: "eve", Reason: said})

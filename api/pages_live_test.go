@@ -231,7 +231,7 @@ func (b *bundle) finish(t *testing.T, j job, run bench.RunID) {
 	_, err := b.collector.UploadBlock(t.Context(), run, 1, block(j.cases, 1))
 	require.NoError(t, err)
 	require.NoError(t, b.collector.FinishRun(t.Context(), run, apiclient.RunFinish{Outcome: bench.RunSuccess}))
-	_, err = b.store.FinishJob(t.Context(), j.key, "")
+	_, err = b.store.FinishJob(t.Context(), j.key, 0, "")
 	require.NoError(t, err)
 }
 

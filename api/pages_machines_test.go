@@ -206,7 +206,7 @@ func TestThePagesOfAJobAndItsRun(t *testing.T) {
 	require.Contains(t, p.section("s-values"), "wall-time 3.006 s 3.000 s 3.012 s 5")
 	require.Contains(t, p.section("s-facts"), "cpu some")
 	require.Contains(t, b.sound(t, "/jobs/"+string(j.key)).section("s-attempts"), "the tail")
-	_, err = b.store.FinishJob(t.Context(), j.key, "a test case has failed")
+	_, err = b.store.FinishJob(t.Context(), j.key, 0, "a test case has failed")
 	require.NoError(t, err)
 	form := b.page(t, api.RoleWriter, "/jobs/"+string(j.key)).fields("/jobs/" + string(j.key) + "/retry")
 	require.NotNil(t, form, "a job that has failed can be retried")

@@ -49,7 +49,7 @@ func TestThePageOfARequestFollowsItsCourse(t *testing.T) {
 	require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{
 		Outcome: bench.RunFailure, Message: "exit status 3", OutputTail: "undefined: <main>",
 	}))
-	_, err = b.store.FinishJob(t.Context(), j.key, "exit status 3")
+	_, err = b.store.FinishJob(t.Context(), j.key, 0, "exit status 3")
 	require.NoError(t, err)
 	require.NoError(t, b.store.CompleteRequest(t.Context(), j.request.ID, bench.Failure, "", nil, "1 of 1 jobs failed"))
 	p = b.page(t, "", "/requests/go:1.26.0")
@@ -223,6 +223,35 @@ func TestAPortionIsRetriggeredByPage(t *testing.T) {
 	}
 	require.Contains(t, b.page(t, "", "/graphs/"+id+"-2").text(), "in place of")
 	require.Contains(t, b.page(t, "", "/requests/"+id).section("audit"), "retrigger, because “ a noisy machine ”")
+}
+
+// The same form runs jobs again as themselves.
+func TestJobsAreRerunByPage(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	old := b.measure(t, "1.25.0", 1, b.register(t, "c1"))
+	id := string(old.request.ID)
+	require.Contains(t, b.page(t, "", "/graphs/"+id).links(), "/graphs/"+id+"/retrigger?as=rerun")
+	path := "/graphs/" + id + "/retrigger"
+	chosen := path + "?as=rerun&job=" + string(old.key)
+	p := b.page(t, api.RoleWriter, chosen)
+	p.requireSound(t, chosen)
+	require.Contains(t, p.section("preview"), "1 job, 2 test cases")
+	require.Contains(t, p.text(), "benchloom rerun "+id+" "+string(old.key)+" --reason WHY")
+	require.Contains(t, p.text(), "get another run")
+	sent := p.fields(path)
+	sent.Set("reason", "a noisy machine")
+	sent.Set("as", "twice")
+	require.Equal(t, http.StatusBadRequest, b.form(t, b.cookieOf(t, api.RoleWriter), path, sent).status)
+	sent.Set("as", "rerun")
+	for range 2 {
+		done := b.form(t, b.cookieOf(t, api.RoleWriter), path, sent)
+		require.Equal(t, http.StatusSeeOther, done.status, done.body)
+		require.Equal(t, "/graphs/"+id, done.header.Get("Location"))
+	}
+	require.Contains(t, b.page(t, "", "/graphs/"+id).section("jobs"), "passed 1 of 2")
+	require.Contains(t, b.page(t, "", "/requests/"+id).section("audit"), "rerun, because “ a noisy machine ”")
 }
 
 func TestTheQueuesShowWhoseTurnItIs(t *testing.T) {

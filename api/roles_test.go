@@ -271,14 +271,21 @@ var examples = map[string]func(*rolesWorld) example{
 	"retrigger": func(w *rolesWorld) example {
 		run, j := w.run()
 		require.NoError(w.t, w.collector.FinishRun(w.t.Context(), run, apiclient.RunFinish{Outcome: bench.RunFailure}))
-		_, err := w.store.FinishJob(w.t.Context(), j.key, "it failed")
+		_, err := w.store.FinishJob(w.t.Context(), j.key, 0, "it failed")
 		require.NoError(w.t, err)
 		return example{"/graphs/" + string(j.request.ID) + "/retrigger", `{"select": "state=failure", "reason": "a test"}`, "application/json"}
+	},
+	"rerun": func(w *rolesWorld) example {
+		run, j := w.run()
+		require.NoError(w.t, w.collector.FinishRun(w.t.Context(), run, apiclient.RunFinish{Outcome: bench.RunFailure}))
+		_, err := w.store.FinishJob(w.t.Context(), j.key, 0, "it failed")
+		require.NoError(w.t, err)
+		return example{"/graphs/" + string(j.request.ID) + "/rerun", `{"select": "state=failure", "reason": "a test"}`, "application/json"}
 	},
 	"retry-job": func(w *rolesWorld) example {
 		run, j := w.run()
 		require.NoError(w.t, w.collector.FinishRun(w.t.Context(), run, apiclient.RunFinish{Outcome: bench.RunFailure}))
-		_, err := w.store.FinishJob(w.t.Context(), j.key, "it failed")
+		_, err := w.store.FinishJob(w.t.Context(), j.key, 0, "it failed")
 		require.NoError(w.t, err)
 		return example{"/jobs/" + string(j.key) + "/retry", act, "application/json"}
 	},

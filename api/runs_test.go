@@ -86,7 +86,7 @@ func TestTheFenceRefuses(t *testing.T) {
 
 	c = b.register(t, "c1")
 	start.Epoch = c.Collector.Epoch
-	_, err = b.store.FinishJob(t.Context(), j.key, "given up")
+	_, err = b.store.FinishJob(t.Context(), j.key, 0, "given up")
 	require.NoError(t, err)
 	_, err = b.collector.StartRun(t.Context(), id, start)
 	require.ErrorIs(t, err, apiclient.ErrJobClosed)

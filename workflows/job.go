@@ -136,7 +136,7 @@ func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp st
 	j.status.LastError = message
 	j.log.Warn("run ended without success", "kind", kind, "error", message)
 	var answer protocol.Assessment
-	ask := protocol.AssessInput{Project: j.in.Project, Key: j.in.Key, Kind: kind, Message: message, Dispatch: j.in.Dispatch, Unbegun: j.in.Unbegun}
+	ask := protocol.AssessInput{Project: j.in.Project, Key: j.in.Key, Rerun: j.in.Rerun, Kind: kind, Message: message, Dispatch: j.in.Dispatch, Unbegun: j.in.Unbegun}
 	ask.Awaited, j.in.Adopt = j.in.Adopt.Run, protocol.Adopted{}
 	ask.Unseen = ask.Awaited == "" && mayAdopt(ctx, failure)
 	if err := call(ctx, recordActivity("what the record says of the failed run"), protocol.AssessJob, ask, &answer); err != nil {
@@ -170,7 +170,7 @@ func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp st
 }
 
 func (j *job) recordEnd(ctx workflow.Context, end protocol.JobEndInput) error {
-	end.Project, end.Key, end.TaskQueue = j.in.Project, j.in.Key, j.in.TaskQueue
+	end.Project, end.Key, end.Rerun, end.TaskQueue = j.in.Project, j.in.Key, j.in.Rerun, j.in.TaskQueue
 	result, err := j.tellEnd(ctx, end)
 	if err != nil {
 		return err

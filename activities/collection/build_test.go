@@ -88,7 +88,7 @@ func (s *source) buildJob(tag string) (bench.JobKey, bench.BuildSpec) {
 // ends returns the recorded end of a job.
 func (s *source) ends(key bench.JobKey, gaveUp string) bench.JobEnd {
 	s.t.Helper()
-	end, err := s.store.FinishJob(s.t.Context(), key, gaveUp)
+	end, err := s.store.FinishJob(s.t.Context(), key, 0, gaveUp)
 	require.NoError(s.t, err)
 	return end
 }
@@ -225,7 +225,7 @@ func TestABuildIsNotDeliveredForAJobThatHasEnded(t *testing.T) {
 	var ending error
 	s.gate.refuse(func(path string) bool {
 		if strings.Contains(path, "/build/chunks/2") {
-			_, ending = s.store.FinishJob(t.Context(), key, "given up meanwhile")
+			_, ending = s.store.FinishJob(t.Context(), key, 0, "given up meanwhile")
 		}
 		return false
 	})

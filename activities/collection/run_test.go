@@ -119,7 +119,7 @@ func TestAnUnknownArtifactIsPermanent(t *testing.T) {
 func TestNothingRunsOfAJobThatHasEnded(t *testing.T) {
 	b := setup(t)
 	cancelled := b.job("v1", "one")
-	_, err := b.store.CancelJob(t.Context(), cancelled, "cancelled by ada")
+	_, err := b.store.CancelJob(t.Context(), cancelled, 0, "cancelled by ada")
 	require.NoError(t, err)
 	_, err = b.run(cancelled, 1)
 	b.fails(err, protocol.ErrTypeJobClosed, false, "")
@@ -290,7 +290,7 @@ func TestARunThatTheRecordHasClosedEnds(t *testing.T) {
 		ended <- err
 	}()
 	require.Eventually(t, func() bool { return strings.HasPrefix(b.Current().Progress.TestCase, "endless") }, 2*time.Minute, 5*time.Millisecond)
-	_, err := b.store.CancelJob(t.Context(), key, "cancelled by ada")
+	_, err := b.store.CancelJob(t.Context(), key, 0, "cancelled by ada")
 	require.NoError(t, err)
 	b.End(bench.NewRunID(key, "workflow", "another", 1), "lost")
 	require.Empty(t, ended)

@@ -52,6 +52,7 @@ func (a *Activities) byRun(ctx context.Context, in protocol.AssessInput) (*proto
 func runOf(runs []bench.Run, in protocol.AssessInput) *bench.Run {
 	for i := len(runs) - 1; i >= 0; i-- {
 		switch r := &runs[i]; {
+		case r.Rerun != in.Rerun: // it was asked for again since
 		case in.Awaited != "":
 			if r.ID == in.Awaited {
 				return r

@@ -3,19 +3,12 @@ package orchestration
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/retry"
 	"github.com/benchloom/benchloom/internal/sizing"
 )
-
-func tries(runs []bench.Run) []retry.Try {
-	out := make([]retry.Try, len(runs))
-	for i, r := range runs {
-		out[i] = retry.Try{Outcome: r.Outcome, Class: r.SizeClass}
-	}
-	return out
-}
 
 // decide returns the record's decision after a run with this outcome.
 func (a *Activities) decide(ctx context.Context, config bench.ProjectConfig, job bench.Job, kind bench.FailureKind) (retry.Decision, error) {
@@ -28,7 +21,8 @@ func (a *Activities) decide(ctx context.Context, config bench.ProjectConfig, job
 		return retry.Decision{}, err
 	}
 	at, err := view.Standing(ctx, config, job.Key)
-	return retry.Decide(sizing.Attempts(config), tries(runs), at, kind), err
+	at.Asked = job.AskedBy != "" && !slices.ContainsFunc(runs, func(r bench.Run) bool { return r.Rerun == job.Rerun })
+	return retry.Decide(sizing.Attempts(config), retry.Tries(runs), at, kind), err
 }
 
 // escalate moves the remaining part of a job to the larger class that was decided on, and
@@ -57,7 +51,7 @@ func (a *Activities) escalate(ctx context.Context, config bench.ProjectConfig, j
 	}
 	a.Log.InfoContext(ctx, "a job failed on its size class and goes to a larger one",
 		"project", job.Project, "job", job.Key, "from", left, "to", job.TaskQueue)
-	if d.AttemptsLeft, err = view.Attempts(ctx, config, job.Key); err != nil {
+	if d.AttemptsLeft, err = view.Attempts(ctx, config, job.Key, nil); err != nil {
 		return job, d, err
 	}
 	return job, d, a.dispatcher().Fill(ctx, left)

@@ -45,12 +45,15 @@ func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (pr
 	if answer != nil {
 		return *answer, nil
 	}
-	if err := a.Store.CloseLostRuns(ctx, in.Key, in.Message); err != nil {
+	if err := a.Store.CloseLostRuns(ctx, in.Key, in.Rerun, in.Message); err != nil {
 		return protocol.Assessment{}, err
 	}
 	job, err := a.Store.Job(ctx, in.Key)
 	if err != nil {
 		return protocol.Assessment{}, found(err, "reading the job")
+	}
+	if job.Rerun != in.Rerun {
+		return protocol.Assessment{GaveUp: "the job has ended, and was asked for again by " + job.AskedBy}, nil
 	}
 	if !job.Status.Open() {
 		return protocol.Assessment{GaveUp: "the job has ended: " + job.Message}, nil
@@ -82,7 +85,7 @@ func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (pr
 	if err != nil {
 		return protocol.Assessment{}, err
 	}
-	dispatch, err := a.Store.NextDispatch(ctx, in.Key, in.Dispatch)
+	dispatch, err := a.Store.NextDispatch(ctx, in.Key, in.Rerun, in.Dispatch)
 	if errors.Is(err, store.ErrJobClosed) {
 		return protocol.Assessment{GaveUp: "the job has ended"}, nil
 	}
@@ -103,10 +106,16 @@ func (a *Activities) unbegun(ctx context.Context, in protocol.AssessInput) (prot
 	if err != nil {
 		return protocol.Unbegun{}, err
 	}
+	last := 0 // since the job was last asked for
+	for _, r := range runs {
+		if r.Rerun == in.Rerun {
+			last = r.Number
+		}
+	}
 	counted := in.Unbegun
 	switch {
-	case len(runs) != counted.Runs:
-		counted = protocol.Unbegun{Runs: len(runs)}
+	case last > counted.Runs:
+		counted = protocol.Unbegun{Runs: last}
 	case in.Kind != bench.FailNotTaken:
 		counted.Dispatches++
 	}
@@ -121,7 +130,7 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 	if in.Cancelled {
 		finish = a.Store.CancelJob
 	}
-	end, err := finish(ctx, in.Key, in.GaveUp)
+	end, err := finish(ctx, in.Key, in.Rerun, in.GaveUp)
 	if err != nil {
 		return protocol.JobEndResult{}, found(err, "recording the job's end")
 	}

@@ -190,7 +190,7 @@ func TestAssessmentCountsTheRunsOfTheRecord(t *testing.T) {
 	require.Equal(t, "it was cancelled: why", assess(bench.FailCancelled).GaveUp)
 
 	// Somebody else ended the job.
-	_, err = b.store.CancelJob(t.Context(), job.Key, "cancelled by ada")
+	_, err = b.store.CancelJob(t.Context(), job.Key, 0, "cancelled by ada")
 	require.NoError(t, err)
 	a = assess(bench.FailInfrastructure)
 	require.False(t, a.Again)

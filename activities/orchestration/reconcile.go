@@ -189,12 +189,12 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 		return err
 	}
 	if adopt.Run == "" {
-		if err := p.Store.CloseLostRuns(ctx, j.Job, why); err != nil {
+		if err := p.Store.CloseLostRuns(ctx, j.Job, j.Rerun, why); err != nil {
 			return err
 		}
 	}
 	row, err := p.Store.Job(ctx, j.Job)
-	if err != nil || !row.Status.Open() {
+	if err != nil || !row.Status.Open() || row.Rerun != j.Rerun {
 		return err
 	}
 	_, config, err := p.config(ctx, j.Project)
@@ -207,7 +207,7 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 	}
 	measured := row.Build == nil && row.Done == len(row.TestCases) // a build has no test cases
 	if adopt.Run == "" && (measured || !d.Again) {
-		end := protocol.JobEndInput{Project: j.Project, Key: j.Job, TaskQueue: j.TaskQueue, GaveUp: d.Why}
+		end := protocol.JobEndInput{Project: j.Project, Key: j.Job, Rerun: j.Rerun, TaskQueue: j.TaskQueue, GaveUp: d.Why}
 		if _, err := p.RecordJobEnd(ctx, end); err != nil {
 			return err
 		}

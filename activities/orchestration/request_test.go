@@ -144,7 +144,7 @@ func TestTheJobsDecideTheOutcome(t *testing.T) {
 	b := setup(t, `{}`)
 	c := b.register("c1")
 	cancel := func(key bench.JobKey) {
-		_, err := b.store.CancelJob(t.Context(), key, "cancelled by ada")
+		_, err := b.store.CancelJob(t.Context(), key, 0, "cancelled by ada")
 		require.NoError(t, err)
 	}
 

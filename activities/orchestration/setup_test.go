@@ -439,7 +439,7 @@ func (b *bundle) measure(job bench.Job, c bench.Collector, seconds float64) {
 // measureValues runs a job as measure does, with the values of each iteration.
 func (b *bundle) measureValues(job bench.Job, c bench.Collector, values func(i int) map[bench.Metric]float64) {
 	b.t.Helper()
-	run := b.start(job.Key, c, 1)
+	run := b.start(job.Key, c, int32(b.job(job.Key).Rerun)+1)
 	var results []bench.TestCaseResult
 	for _, tc := range job.TestCases {
 		r := bench.TestCaseResult{TestCase: tc}
@@ -458,7 +458,7 @@ func (b *bundle) measureValues(job bench.Job, c bench.Collector, values func(i i
 // recordEnd ends a job as its workflow does.
 func (b *bundle) recordEnd(key bench.JobKey, gaveUp string) protocol.JobEndResult {
 	b.t.Helper()
-	end, err := b.RecordJobEnd(b.t.Context(), protocol.JobEndInput{Project: project, Key: key, TaskQueue: pool.TaskQueue(), GaveUp: gaveUp})
+	end, err := b.RecordJobEnd(b.t.Context(), protocol.JobEndInput{Project: project, Key: key, Rerun: b.job(key).Rerun, TaskQueue: pool.TaskQueue(), GaveUp: gaveUp})
 	require.NoError(b.t, err)
 	return end
 }

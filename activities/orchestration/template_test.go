@@ -2,6 +2,7 @@ package orchestration_test
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
@@ -219,6 +220,9 @@ type graphPlay struct {
 	collector bench.Collector
 	random    *mathrand.Rand
 	told      []string
+	// runs and asked count runs and calls, so that each has another ID.
+	runs  int32
+	asked int
 }
 
 func (p *graphPlay) note(format string, args ...any) {
@@ -262,7 +266,7 @@ func (p *graphPlay) run(good bool) bool {
 	p.note("%s ends: good %t", j.Name, good)
 	if p.random.IntN(4) == 0 {
 		p.note("nobody hears of it")
-		_, err := p.store.FinishJob(p.t.Context(), j.Key, why)
+		_, err := p.store.FinishJob(p.t.Context(), j.Key, j.Rerun, why)
 		require.NoError(p.t, err)
 		return true
 	}
@@ -299,7 +303,62 @@ func (p *graphPlay) answer(agree bool) bool {
 	return false
 }
 
-// again retriggers a node that has ended, twice with one key.
+// lose ends a run with its machine; the job's workflow asks what to do.
+func (p *graphPlay) lose() {
+	p.t.Helper()
+	for _, j := range p.jobs(p.ref) {
+		if j.Status != bench.JobHandedOut {
+			continue
+		}
+		p.runs++
+		p.note("%s is lost", j.Name)
+		p.start(j.Key, p.collector, p.runs)
+		in := protocol.AssessInput{Project: project, Key: j.Key, Rerun: j.Rerun, Kind: bench.FailInfrastructure, Message: "the collector died"}
+		answer, err := p.AssessJob(p.t.Context(), in)
+		require.NoError(p.t, err)
+		require.True(p.t, answer.Again, "%v", p.told)
+		p.runs++
+		p.measureAs(p.start(j.Key, p.collector, p.runs), j)
+		p.recordEnd(j.Key, "")
+		return
+	}
+}
+
+// cancel ends a job that is handed out as a person may, twice.
+func (p *graphPlay) cancel() {
+	p.t.Helper()
+	for _, j := range p.jobs(p.ref) {
+		if j.Status == bench.JobHandedOut {
+			p.note("%s is cancelled", j.Name)
+			for range 2 {
+				_, err := p.RecordJobEnd(p.t.Context(), protocol.JobEndInput{Project: project, Key: j.Key, Rerun: j.Rerun, TaskQueue: pool.TaskQueue(), Cancelled: true, GaveUp: "cancelled"})
+				require.NoError(p.t, err)
+			}
+			return
+		}
+	}
+}
+
+// stale repeats the end of a job that was asked for again since, which changes nothing.
+func (p *graphPlay) stale() {
+	p.t.Helper()
+	for _, j := range p.jobs(p.ref) {
+		if j.Rerun == 0 {
+			continue
+		}
+		p.note("an end of %s comes late", j.Name)
+		in := protocol.JobEndInput{Project: project, Key: j.Key, Rerun: j.Rerun - 1, TaskQueue: pool.TaskQueue(), GaveUp: "late"}
+		_, err := p.RecordJobEnd(p.t.Context(), in)
+		require.NoError(p.t, err)
+		answer, err := p.AssessJob(p.t.Context(), protocol.AssessInput{Project: project, Key: j.Key, Rerun: j.Rerun - 1, Kind: bench.FailInfrastructure})
+		require.NoError(p.t, err)
+		require.False(p.t, answer.Again)
+		now := p.job(j.Key)
+		require.Equal(p.t, []any{j.Status.Open(), j.Message, j.Rerun}, []any{now.Status.Open(), now.Message, now.Rerun}, "a hand-out may go on, but nothing has ended")
+	}
+}
+
+// again retriggers a node that has ended, or runs it again as itself, twice with one key.
 func (p *graphPlay) again() {
 	p.t.Helper()
 	set := p.graphOf(p.ref)
@@ -315,10 +374,16 @@ func (p *graphPlay) again() {
 	}
 	n := ended[p.random.IntN(len(ended))]
 	downstream := []graphset.Downstream{graphset.DownstreamAll, graphset.DownstreamNone}[p.random.IntN(2)]
-	p.note("%s again, downstream %s", n.Name, downstream)
+	rerun := p.random.IntN(2) == 0
+	p.note("%s again, downstream %s, as itself: %t", n.Name, downstream, rerun)
+	p.asked++
 	for repeated := range 2 {
-		done, err := p.store.Reopen(p.t.Context(), p.ref.ID, store.ReopenOptions{Retrigger: &graphset.Choice{Jobs: []bench.JobKey{n.Job}, Downstream: downstream}},
-			store.Act{Who: "ada", Key: fmt.Sprintf("%s %d", n.Job, len(set.Graphs))})
+		done, err := p.store.Reopen(p.t.Context(), p.ref.ID, store.ReopenOptions{Retrigger: &graphset.Choice{Jobs: []bench.JobKey{n.Job}, Downstream: downstream, Rerun: rerun}},
+			store.Act{Who: "ada", Key: fmt.Sprintf("%s %d", n.Job, p.asked)})
+		if refused := (*graphset.ChoiceError)(nil); rerun && errors.As(err, &refused) && refused.TooLate {
+			p.note("too late")
+			return
+		}
 		require.NoError(p.t, err, "%v", p.told)
 		require.Equal(p.t, repeated == 1, done.Repeated)
 	}
@@ -330,6 +395,7 @@ func (p *graphPlay) later() {
 	p.note("six days pass")
 	for _, change := range []string{
 		`update job_queue set created_at = created_at - interval '6 days', completed_at = completed_at - interval '6 days' where id in (select job_id from request_job where request_id = '%s')`,
+		`update node_end set asked_at = asked_at - interval '6 days', ended_at = ended_at - interval '6 days' where node_id in (select n.job_id from graph_node n join graph g on g.id = n.graph_id where g.request_id = '%s')`,
 		`update service_node set created_at = created_at - interval '6 days', ended_at = ended_at - interval '6 days' where request_id = '%s'`,
 		`update graph set created_at = created_at - interval '6 days' where request_id = '%s'`,
 	} {
@@ -345,7 +411,13 @@ func (p *graphPlay) play() {
 	}
 	p.check()
 	for range 6 + p.random.IntN(10) {
-		switch p.random.IntN(10) {
+		switch p.random.IntN(14) {
+		case 10, 11:
+			p.lose()
+		case 12:
+			p.cancel()
+		case 13:
+			p.stale()
 		case 0, 1, 2, 3:
 			p.run(p.random.IntN(3) > 0)
 		case 4, 5:
@@ -401,7 +473,7 @@ func playGraphs(t *testing.T, first, graphs int) {
 	for seed := first; seed < first+graphs; seed++ {
 		random := mathrand.New(mathrand.NewPCG(uint64(seed), 7))
 		nodes, edges := randomGraph(t, random)
-		p := &graphPlay{bundle: b, ref: b.ask(nodes, edges...), collector: c, random: random, told: []string{fmt.Sprintf("seed %d", seed)}}
+		p := &graphPlay{bundle: b, ref: b.ask(nodes, edges...), collector: c, random: random, told: []string{fmt.Sprintf("seed %d", seed)}, runs: 1000}
 		p.play()
 	}
 }

@@ -15,13 +15,29 @@ import (
 // retriggerAPI answers the page of retriggers.
 type retriggerAPI interface {
 	Retrigger(ctx context.Context, ref string, r apiclient.Retrigger, preview bool) (apiclient.RequestOperation, error)
+	Rerun(ctx context.Context, ref string, r apiclient.Retrigger, preview bool) (apiclient.RequestOperation, error)
 }
 
 // Parameters of the page of retriggers: those of its form.
 const (
 	jobParameter        = "job"
 	downstreamParameter = "downstream"
+	asParameter         = "as"
 )
+
+// Ways to run jobs again: by new jobs, or as themselves.
+const (
+	asNew   = "retrigger"
+	asRerun = "rerun"
+)
+
+// runAgain runs jobs again in one of these ways.
+func (v *visit) runAgain(as, ref string, in apiclient.Retrigger, preview bool) (apiclient.RequestOperation, error) {
+	if as == asRerun {
+		return v.api.Rerun(v.Context(), ref, in, preview)
+	}
+	return v.api.Retrigger(v.Context(), ref, in, preview)
+}
 
 // selectorFields are the parameters that choose jobs by what they are.
 var selectorFields = []string{"kind", "stage", "state", "target", "benchmark"}
@@ -38,6 +54,8 @@ type retriggerView struct {
 	// given, or none.
 	Downstream []graphset.Answer
 	Chosen     string
+	// As is the way in which they run again, [asNew] or [asRerun].
+	As string
 	// Asked reports that something was chosen, Preview what that means: the first of so many
 	// Jobs. Nil: nothing can run again, and Why says why.
 	Asked   bool
@@ -60,6 +78,10 @@ func (p *Pages) retrigger(v *visit) (*view, error) {
 	if _, err := graphset.ParseDownstream(in.Downstream); err != nil {
 		return nil, badParameter(downstreamParameter, in.Downstream, "it may be none, portion, all")
 	}
+	as := cmp.Or(v.get(asParameter), asNew)
+	if err := checkAs(as); err != nil {
+		return nil, err
+	}
 	detail, err := v.api.Graph(v.Context(), v.PathValue("graph"))
 	if err != nil {
 		return nil, err
@@ -79,7 +101,7 @@ func (p *Pages) retrigger(v *visit) (*view, error) {
 	in.Select = strings.Join(selected, ",")
 	out := retriggerView{
 		GraphDetail: detail, Choices: choicesOf(detail, v), Benchmark: v.get("benchmark"), Downstream: graphset.Answers(), Chosen: cmp.Or(in.Downstream, string(graphset.DownstreamNone)),
-		Asked: len(query) > 0,
+		Asked: len(query) > 0, As: as,
 	}
 	for _, n := range detail.Nodes {
 		if slices.Contains(in.Jobs, n.Job) && !n.Input {
@@ -89,10 +111,10 @@ func (p *Pages) retrigger(v *visit) (*view, error) {
 	if len(in.Jobs) == 0 {
 		out.Downstream = slices.DeleteFunc(out.Downstream, func(a graphset.Answer) bool { return a.Value == graphset.DownstreamPortion })
 	}
-	command := retriggerCommand(detail.ID, in)
+	command, title := retriggerCommand(as, detail.ID, in), map[string]string{asNew: "Retrigger", asRerun: "Rerun"}[as]
 	if out.Act, err = p.offer(v, rightToWrite, detail.Project, act{
-		Name: "retrigger", Title: "Retrigger", About: "Each starts after those of the request that it needs.", Address: "/graphs/" + segments(detail.ID) + "/retrigger",
-		Fields: retriggerFields(in), Command: quoted(append(command, "--reason", "WHY")...),
+		Name: as, Title: title, About: "Each starts after those of the request that it needs.", Address: "/graphs/" + segments(detail.ID) + "/retrigger",
+		Fields: append(retriggerFields(in), field{asParameter, as}), Command: quoted(append(command, "--reason", "WHY")...),
 	}); err != nil {
 		return nil, err
 	}
@@ -102,15 +124,23 @@ func (p *Pages) retrigger(v *visit) (*view, error) {
 		}
 	}
 	return &view{
-		template: "retrigger", Title: "Retrigger jobs of " + detail.ID,
+		template: "retrigger", Title: title + " jobs of " + detail.ID,
 		Crumbs:  []link{projectLink(detail.Project), {"/requests/" + segments(string(detail.Request)), "Request " + string(detail.Request)}, {"/graphs/" + segments(detail.ID), "Graph"}},
 		Command: quoted(append(command, "--preview")...), Content: out,
 	}, nil
 }
 
+// checkAs refuses a way to run jobs again that there is not.
+func checkAs(as string) error {
+	if as != asNew && as != asRerun {
+		return badParameter(asParameter, as, "it may be "+joined([]string{asNew, asRerun}))
+	}
+	return nil
+}
+
 // ask previews what was chosen.
 func (r *retriggerView) ask(v *visit, in apiclient.Retrigger) error {
-	would, err := v.api.Retrigger(v.Context(), r.ID, in, true)
+	would, err := v.runAgain(r.As, r.ID, in, true)
 	problem := problemIf(err, http.StatusConflict, http.StatusUnprocessableEntity)
 	switch {
 	case problem != nil:
@@ -154,8 +184,8 @@ func retriggerFields(in apiclient.Retrigger) []field {
 	return append(fields, field{"select", in.Select}, field{downstreamParameter, in.Downstream})
 }
 
-func retriggerCommand(ref string, in apiclient.Retrigger) []string {
-	command := []string{"benchloom", "retrigger", ref}
+func retriggerCommand(as, ref string, in apiclient.Retrigger) []string {
+	command := []string{"benchloom", as, ref}
 	for _, job := range in.Jobs {
 		command = append(command, string(job))
 	}
@@ -181,7 +211,11 @@ func (p *Pages) graphActions() []action {
 		for _, job := range v.PostForm[jobParameter] {
 			in.Jobs = append(in.Jobs, bench.JobKey(job))
 		}
-		done, err := v.api.Retrigger(v.Context(), v.PathValue("graph"), in, false)
+		as := cmp.Or(v.PostFormValue(asParameter), asNew)
+		if err := checkAs(as); err != nil {
+			return "", err
+		}
+		done, err := v.runAgain(as, v.PathValue("graph"), in, false)
 		return "/graphs/" + cmp.Or(done.Operation.Graph, string(done.ID)), err
 	}}}
 }

@@ -28,7 +28,7 @@ import (
 // newClientCommands returns the commands for users, with and without a service.
 func newClientCommands() []*cobra.Command {
 	return []*cobra.Command{
-		newSubmit(), newStatus(), newRequest(), newGraph(), newRetrigger(), newTemplate(), newQueue(), newExplain(), newStats(), newSizeClass(), newJob(), newRun(), newLogs(), newCompare(), newResults(), newArtifact(), newProject(), newInfo(),
+		newSubmit(), newStatus(), newRequest(), newGraph(), newRetrigger(), newRerun(), newTemplate(), newQueue(), newExplain(), newStats(), newSizeClass(), newJob(), newRun(), newLogs(), newCompare(), newResults(), newArtifact(), newProject(), newInfo(),
 		newAudit(), newToken(), newRetention(),
 		newBench(), newDoctor(), newProfile(), newSuite(), newDefinitions(), newVersion(),
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,11 +15,7 @@ import (
 )
 
 func newRetrigger() *cobra.Command {
-	var f actFlags
-	var in apiclient.Retrigger
-	var selectors []string
-	var preview bool
-	cmd := &cobra.Command{
+	return again((*apiclient.Client).Retrigger, &cobra.Command{
 		Use:     "retrigger GRAPH|REQUEST [JOB...]",
 		GroupID: groupUse,
 		Short:   "Run jobs of a graph again, and those that need them",
@@ -36,52 +33,82 @@ time.`,
   benchloom retrigger r7k2m4q9xt2 5kq2n7x3b4m6p2aa --downstream all --reason "a noisy machine"
   benchloom retrigger r7k2m4q9xt2-1 --downstream none --key again-1
   benchloom retrigger go:1.26.0 5kq2n7x3b4m6p2aa --downstream portion --select benchmark=gin`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage(errors.New("name the graph, or the request, of which jobs run again"))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, err := graphRefOf(args[0])
+	})
+}
+
+func newRerun() *cobra.Command {
+	return again((*apiclient.Client).Rerun, &cobra.Command{
+		Use:     "rerun GRAPH|REQUEST [JOB...]",
+		GroupID: groupUse,
+		Short:   "Run the same jobs of a graph again, and those that need them",
+		Long: `Runs jobs that have ended again as themselves: those named, or those that --select
+matches, of one graph or of all graphs of a request. They keep their keys, and get another
+run with all of their test cases; the newest results count. 'benchloom retrigger' makes
+new jobs instead, also in place of those that were skipped.
+
+If other jobs need them, --downstream says whether these run again too: none, all, or
+the portion that --select matches. What runs again with what it needs starts after it.
+
+Fields of --select are kind, stage, state, target and benchmark; see 'benchloom graph
+show'. With --preview, nothing runs: it only tells which jobs would, and their machine
+time.`,
+		Example: `  benchloom rerun go:1.26.0 --select state=failure --reason "a full disk"
+  benchloom rerun r7k2m4q9xt2 5kq2n7x3b4m6p2aa --downstream all --preview
+  benchloom rerun r7k2m4q9xt2-1 --downstream none --key again-1`,
+	})
+}
+
+// again adds the flags of a command that runs jobs again, and what it does.
+func again(call func(*apiclient.Client, context.Context, string, apiclient.Retrigger, bool) (apiclient.RequestOperation, error), cmd *cobra.Command) *cobra.Command {
+	var f actFlags
+	var in apiclient.Retrigger
+	var selectors []string
+	var preview bool
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage(errors.New("name the graph, or the request, of which jobs run again"))
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ref, err := graphRefOf(args[0])
+		if err != nil {
+			return err
+		}
+		for _, arg := range args[1:] {
+			key, err := bench.ParseJobKey(arg)
 			if err != nil {
-				return err
-			}
-			for _, arg := range args[1:] {
-				key, err := bench.ParseJobKey(arg)
-				if err != nil {
-					return usage(err)
-				}
-				in.Jobs = append(in.Jobs, key)
-			}
-			in.Select = strings.Join(selectors, ",")
-			if _, err := graphset.ParseSelector(in.Select); err != nil {
 				return usage(err)
 			}
-			if _, err := graphset.ParseDownstream(in.Downstream); err != nil {
-				return usage(err)
-			}
-			api, err := f.connect()
-			if err != nil {
-				return err
-			}
-			in.Act = f.act()
-			r, err := api.Retrigger(cmd.Context(), ref, in, preview)
-			if err != nil {
-				return reached(err)
-			}
-			if f.output == formatJSON {
-				return cli.WriteJSON(cmd.OutOrStdout(), r)
-			}
-			text := fmt.Sprintf("jobs of request %s (%s) run again", r.ID, cli.Subject(r.Request))
-			if r.Operation.Graph != "" {
-				text += " as graph " + r.Operation.Graph
-			}
-			if err := cli.Operation(cmd.OutOrStdout(), r.Operation, text); err != nil || r.Operation.Preview == nil {
-				return err
-			}
-			return cli.PreviewedJobs(cmd.OutOrStdout(), *r.Operation.Preview, view(cmd))
-		},
+			in.Jobs = append(in.Jobs, key)
+		}
+		in.Select = strings.Join(selectors, ",")
+		if _, err := graphset.ParseSelector(in.Select); err != nil {
+			return usage(err)
+		}
+		if _, err := graphset.ParseDownstream(in.Downstream); err != nil {
+			return usage(err)
+		}
+		api, err := f.connect()
+		if err != nil {
+			return err
+		}
+		in.Act = f.act()
+		r, err := call(api, cmd.Context(), ref, in, preview)
+		if err != nil {
+			return reached(err)
+		}
+		if f.output == formatJSON {
+			return cli.WriteJSON(cmd.OutOrStdout(), r)
+		}
+		text := fmt.Sprintf("jobs of request %s (%s) run again", r.ID, cli.Subject(r.Request))
+		if r.Operation.Graph != "" {
+			text += " as graph " + r.Operation.Graph
+		}
+		if err := cli.Operation(cmd.OutOrStdout(), r.Operation, text); err != nil || r.Operation.Preview == nil {
+			return err
+		}
+		return cli.PreviewedJobs(cmd.OutOrStdout(), *r.Operation.Preview, view(cmd))
 	}
 	f.add(cmd)
 	cmd.Flags().StringSliceVar(&selectors, "select", nil, "jobs to run again, or the portion downstream of named ones: FIELD=VALUE (repeatable)")

@@ -448,7 +448,7 @@ func (s *service) gone(args []string) error {
 func (s *service) close(project, tag string, plans []apiclient.RunPlan, outcome bench.Outcome) error {
 	ctx := s.t.Context()
 	for _, plan := range plans {
-		if _, err := s.record.FinishJob(ctx, plan.Job.Key, ""); err != nil {
+		if _, err := s.record.FinishJob(ctx, plan.Job.Key, 0, ""); err != nil {
 			return err
 		}
 	}

@@ -83,7 +83,13 @@ type GraphNode struct {
 	EndedAt   *time.Time       `json:"ended_at,omitempty"`
 	Replaces  bench.JobKey     `json:"replaces,omitempty"`
 	Replaced  bool             `json:"replaced,omitempty" doc:"A later job has its place, or it was dropped."`
+	Reruns    int              `json:"reruns,omitempty" doc:"How often it was asked for again as itself."`
+	Passed    int              `json:"passed,omitempty" doc:"How often it has succeeded, of all times that it was asked for."`
+	Outdated  bool             `json:"outdated,omitempty" doc:"Something that it needs has succeeded again since it began."`
 }
+
+// Times returns how often the node was asked for.
+func (n GraphNode) Times() int { return n.Reruns + 1 }
 
 // GraphNodeReason says why a node is blocked or was skipped.
 type GraphNodeReason struct {

@@ -34,7 +34,7 @@ type Remeasurement struct {
 	Benchmarks []string `json:"benchmarks,omitempty" maxItems:"1000" doc:"Only these; empty: all."`
 }
 
-// Retrigger repeats jobs of a graph, or of all graphs of a request.
+// Retrigger repeats jobs of a graph, or of all graphs of a request: by new jobs, or as a rerun.
 type Retrigger struct {
 	Act
 	Jobs       []bench.JobKey `json:"jobs,omitempty" maxItems:"10000" doc:"Keys of the jobs that run again. Without them, those that select matches; of one graph, all without both."`
@@ -154,12 +154,22 @@ func (c *Client) PreviewRemeasurement(ctx context.Context, ref string, r Remeasu
 
 // Retrigger repeats jobs of a graph, named by its ID, or of all graphs of a request, named
 // by its ID or as project:tag. A preview tells what it would do, and does nothing.
-func (c *Client) Retrigger(ctx context.Context, ref string, r Retrigger, preview bool) (out RequestOperation, err error) {
+func (c *Client) Retrigger(ctx context.Context, ref string, r Retrigger, preview bool) (RequestOperation, error) {
+	return c.again(ctx, ref, "retrigger", r, preview)
+}
+
+// Rerun runs jobs of a graph, or of all graphs of a request, again as themselves. It is
+// otherwise [Client.Retrigger].
+func (c *Client) Rerun(ctx context.Context, ref string, r Retrigger, preview bool) (RequestOperation, error) {
+	return c.again(ctx, ref, "rerun", r, preview)
+}
+
+func (c *Client) again(ctx context.Context, ref, verb string, r Retrigger, preview bool) (out RequestOperation, err error) {
 	query := url.Values{}
 	if preview {
 		query.Set("dry_run", "true")
 	}
-	_, _, err = c.do(ctx, call{method: http.MethodPost, path: v1("graphs", ref, "retrigger"), query: query, in: r, out: &out})
+	_, _, err = c.do(ctx, call{method: http.MethodPost, path: v1("graphs", ref, verb), query: query, in: r, out: &out})
 	return out, err
 }
 

@@ -11,6 +11,7 @@ type HandOut struct {
 	Target    Target
 	TaskQueue string
 	Queue     string
+	Rerun     int // how often the job was asked for again
 	Turn      int // numbers the fairness keys of Queue in the task queue, from 0
 	Weight    float64
 	Priority  int

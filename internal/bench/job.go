@@ -110,9 +110,13 @@ type Job struct {
 	ID      int64
 	Project string
 	Key     JobKey
-	// Generation counts the reruns that measure the same again; the first job has 0.
+	// Generation orders the results of jobs, and of reruns, that measure the same again; the
+	// first job has 0.
 	Generation int
-	// AskedBy is the account that asked for it in place of a former one; empty: nobody did.
+	// Rerun counts how often the job itself was asked for again, from 0.
+	Rerun int
+	// AskedBy is the account that asked for it in place of a former one, or again; empty:
+	// nobody did.
 	AskedBy string
 	Work
 	Location

@@ -14,8 +14,7 @@ const (
 	// Retry and Escalation are automatic, and count towards the job's attempts.
 	Retry      RunReason = "retry"
 	Escalation RunReason = "escalation"
-	// Rerun: a person asked for it. It uses up no attempt of the former job, and gives that
-	// none back: the job that has its place has attempts of its own.
+	// Rerun: a person asked for it. It uses up no attempt, and gives none back.
 	Rerun RunReason = "rerun"
 )
 
@@ -74,6 +73,8 @@ type Run struct {
 	// Number counts the runs of the job, from 1.
 	Number int
 	Reason RunReason
+	// Rerun says for which asking of the job it began, Generation which results it gives.
+	Rerun, Generation int
 	// AskedBy is the account that asked for a rerun; empty: it is none.
 	AskedBy string
 	Setting
@@ -118,21 +119,22 @@ type RunEnd struct {
 	CPUSeconds      float64
 }
 
-// OpenRun begins a run of a job on a collector. The job's time limit and its mark as a
-// probe apply only on the size class for which they were decided. The record adds the
-// number and the start time.
-func OpenRun(id RunID, reason RunReason, j Job, on Collector) (Run, error) {
+// OpenRun begins a run of a job on a collector; first reports that none has begun since the
+// job was last asked for. The job's time limit and its mark as a probe apply only on the
+// size class for which they were decided. The record adds the number and the start time.
+func OpenRun(id RunID, reason RunReason, first bool, j Job, on Collector) (Run, error) {
 	if id.Job() != j.Key {
 		return Run{}, invalid("run ID", string(id), "it does not belong to job "+string(j.Key))
 	}
 	if !j.Status.Open() {
 		return Run{}, invalid("job status", string(j.Status), "a job that has ended cannot be run")
 	}
-	if reason == Scheduled && j.AskedBy != "" {
-		reason = Rerun
+	by := ""
+	if first && j.AskedBy != "" {
+		reason, by = Rerun, j.AskedBy
 	}
 	return Run{
-		ID: id, Project: j.Project, Job: j.Key, Reason: reason,
+		ID: id, Project: j.Project, Job: j.Key, Reason: reason, Rerun: j.Rerun, Generation: j.Generation, AskedBy: by,
 		Setting: Setting{
 			SizeClass: on.SizeClass, Pool: on.Pool, Collector: on.Name, Epoch: on.Epoch, Version: on.Version,
 			HardwareID: on.HardwareID, CoLocated: on.CoLocated, Facts: on.Facts,

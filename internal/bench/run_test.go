@@ -12,7 +12,7 @@ import (
 // openRun is the first run of a suite's job, as it is recorded.
 func openRun(t *testing.T, j bench.Job, on bench.Collector) bench.Run {
 	t.Helper()
-	r, err := bench.OpenRun(bench.NewRunID(j.Key, "w", "a", 1), bench.Scheduled, j, on)
+	r, err := bench.OpenRun(bench.NewRunID(j.Key, "w", "a", 1), bench.Scheduled, false, j, on)
 	require.NoError(t, err)
 	r.Number, r.StartedAt = 1, madeAt
 	return r
@@ -48,12 +48,12 @@ func TestOpenRunNeedsItsOpenJob(t *testing.T) {
 	for _, status := range []bench.JobStatus{bench.JobSuccess, bench.JobFailure, bench.JobCancelled} {
 		ended := j
 		ended.Status = status
-		_, err := bench.OpenRun(id, bench.Retry, ended, collectorOne)
+		_, err := bench.OpenRun(id, bench.Retry, false, ended, collectorOne)
 		require.ErrorIs(t, err, bench.ErrInvalid, "%s", status)
 	}
 	other := j
 	other.Key = "ponmlkjihgfedcba"
-	_, err := bench.OpenRun(id, bench.Retry, other, collectorOne)
+	_, err := bench.OpenRun(id, bench.Retry, false, other, collectorOne)
 	require.ErrorIs(t, err, bench.ErrInvalid)
 }
 

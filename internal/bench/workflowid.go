@@ -7,8 +7,8 @@ import (
 )
 
 // Workflow IDs let operators tell requests and jobs, tags and test cases apart in the
-// Temporal Web UI's list. They are made only here, from fields of a row that never
-// change. Their last part alone identifies the row.
+// Temporal Web UI's list. They are made only here, from fields of a row that change only
+// when a job is asked for again. Their last part alone identifies the row.
 
 // RequestRef names a request and holds the parts of its workflow's ID.
 type RequestRef struct {
@@ -51,6 +51,7 @@ func (r RequestRef) what() string {
 type JobRef struct {
 	Project string
 	Key     JobKey
+	Rerun   int // how often it was asked for again
 	Kind    JobKind
 	Tag     string
 	Versus  string // tag that it measures in turns with Tag; empty: none
@@ -68,7 +69,7 @@ type JobRef struct {
 // Ref returns the job's reference.
 func (j Job) Ref() JobRef {
 	r := JobRef{
-		Project: j.Project, Key: j.Key, Kind: j.Kind, Tag: j.Tag, Versus: j.Versus, Backend: j.Backend, Profile: j.Profile,
+		Project: j.Project, Key: j.Key, Rerun: j.Rerun, Kind: j.Kind, Tag: j.Tag, Versus: j.Versus, Backend: j.Backend, Profile: j.Profile,
 		Profiler: j.Profiler, Name: j.Name, TestCases: len(j.TestCases),
 	}
 	if j.Command != nil && len(j.Command.Argv) > 0 {
@@ -83,8 +84,12 @@ func (j Job) Ref() JobRef {
 // WorkflowID returns job/<project>/<what>/<work>/<job key>. What is the tag, or a
 // command's name, else "command". Work is a command's program, "build", or the
 // benchmark with profile, backend and profiler; several test cases are given by their number.
+// A job that was asked for again has rerun-<number> after its work.
 func (r JobRef) WorkflowID() string {
 	what, work := r.labels()
+	if r.Rerun > 0 {
+		work += fmt.Sprintf(",rerun-%d", r.Rerun)
+	}
 	return "job/" + r.Project + "/" + what + "/" + work + "/" + string(r.Key)
 }
 

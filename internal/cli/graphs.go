@@ -145,6 +145,11 @@ var heldWords = map[string]string{
 	"turn": "no request that waits for it has its turn", "input": "a job that it needs has not ended", "pause": "its project is paused", "cap": "its account has as much under way as its limit allows",
 }
 
+// Passed says how often a node that was asked for again has succeeded.
+func Passed(n apiclient.GraphNode) string {
+	return fmt.Sprintf("passed %d of %s", n.Passed, Plural(n.Times(), "time"))
+}
+
 // NodeNote says why a node is as it is; empty: nothing is to be said.
 func NodeNote(n apiclient.GraphNode) string {
 	var notes []string
@@ -162,6 +167,12 @@ func NodeNote(n apiclient.GraphNode) string {
 	}
 	if n.Replaced {
 		notes = append(notes, "counts no longer")
+	}
+	if n.Reruns > 0 {
+		notes = append(notes, Passed(n))
+	}
+	if n.Outdated {
+		notes = append(notes, "what it needs has succeeded again since")
 	}
 	if n.Question != "" && n.State == graph.Ready {
 		notes = append(notes, "asks: "+n.Question)

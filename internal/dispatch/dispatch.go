@@ -34,6 +34,8 @@ type Record interface {
 	Levels
 	Moves
 	Request(ctx context.Context, id bench.RequestID) (bench.Request, error)
+	// JobRuns lists the runs of a job by number.
+	JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, error)
 	Project(ctx context.Context, name string) (store.Project, error)
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
 }

@@ -87,6 +87,8 @@ func (w *world) Request(_ context.Context, id bench.RequestID) (bench.Request, e
 	return w.requests[id], nil
 }
 
+func (w *world) JobRuns(context.Context, bench.JobKey) ([]bench.Run, error) { return nil, nil }
+
 func (w *world) Project(context.Context, string) (store.Project, error) {
 	return store.Project{Config: []byte(cmp.Or(w.config, `{"max_job_fails": 7}`))}, nil
 }

@@ -154,12 +154,18 @@ func (in inputs) of(ctx context.Context, h bench.HandOut) (protocol.JobInput, er
 	if err != nil {
 		return protocol.JobInput{}, err
 	}
-	attempts, err := in.view.Attempts(ctx, config, h.Job)
+	var former []bench.Run
+	if h.Rerun > 0 {
+		if former, err = in.record.JobRuns(ctx, h.Job); err != nil {
+			return protocol.JobInput{}, err
+		}
+	}
+	attempts, err := in.view.Attempts(ctx, config, h.Job, former)
 	if err != nil {
 		return protocol.JobInput{}, err
 	}
 	return protocol.JobInput{
-		Project: h.Project, Key: h.Job, Workflow: h.Ref.WorkflowID(), Request: h.Request, RequestWorkflow: request.Ref().WorkflowID(), Tag: h.Tag, Target: h.Target, User: request.Submitter,
+		Project: h.Project, Key: h.Job, Rerun: h.Rerun, Workflow: h.Ref.WorkflowID(), Request: h.Request, RequestWorkflow: request.Ref().WorkflowID(), Tag: h.Tag, Target: h.Target, User: request.Submitter,
 		Summary: h.Summary, TaskQueue: h.TaskQueue, SizeClass: h.SizeClass,
 		Priority: protocol.Priority{Level: h.Priority, Queue: h.Queue, Turn: h.Turn, Weight: fairshare.TemporalWeight(h.Weight)},
 		Attempts: attempts, Dispatch: h.Dispatch,

@@ -149,6 +149,9 @@ type Facts struct {
 	Since time.Time
 	// Reason belongs to a node recorded as Skipped.
 	Reason Reason
+	// HandedOut reports that a node which waits was given to the machines when its inputs were
+	// met: what becomes of these since then does not hold it back.
+	HandedOut bool
 	// Asked is the call that last asked for the node, with what its runs since then gave;
 	// Earlier are those before, in order.
 	Asked   Ask
@@ -218,7 +221,8 @@ func (in Input) seen(n Node, own Facts) State {
 
 // StateOf is the rule by which the state of a node follows:
 //
-//  1. A node that runs or has ended is what its own facts say.
+//  1. A node that runs or has ended is what its own facts say, and one that was handed out is
+//     ready.
 //  2. If an input that it needs was skipped, it is skipped for the same reason.
 //  3. If an input ended otherwise than it needs, it is blocked until its limit has passed
 //     since then, and skipped afterwards. The limit that passes first counts.
@@ -230,6 +234,9 @@ func (in Input) seen(n Node, own Facts) State {
 func StateOf(n Node, own Facts, inputs []Input, now time.Time) State {
 	if own.Status != "" {
 		return State{Status: own.Status, Since: own.Since, Reason: own.Reason}
+	}
+	if own.HandedOut {
+		return State{Status: Ready, Since: own.Since}
 	}
 	var skipped, unmet, open tally
 	ready := own.Since

@@ -163,6 +163,8 @@ type Choice struct {
 	Select Selector
 	// Downstream must be given if any job that has ended needs a chosen one.
 	Downstream Downstream
+	// Rerun asks for the same jobs again, as a whole, instead of new ones in their places.
+	Rerun bool
 }
 
 // Again is a job that runs again.
@@ -189,6 +191,8 @@ type (
 		Job bench.JobKey
 		// Why completes "job … ".
 		Why string
+		// TooLate reports that it was skipped, so that only a new job can have its place.
+		TooLate bool
 	}
 	// NothingChosenError reports a selector that matches no job that could run again.
 	NothingChosenError struct{ Select Selector }
@@ -218,7 +222,8 @@ func (e *DownstreamError) Error() string {
 //
 // What succeeds in the build stage is stored and is not built again, and looks are not
 // repeated: whatever runs again is compared anew. Jobs downstream of one that is narrowed
-// to benchmarks are narrowed to the same.
+// to benchmarks are narrowed to the same. A rerun narrows none, and cannot bring back what
+// was skipped.
 //
 // The errors are [ChoiceError], [NothingChosenError], [DownstreamError], and one that wraps
 // [bench.ErrInvalid] for a choice that means nothing.
@@ -232,6 +237,7 @@ func (s Set) Repeat(c Choice, benchmarks map[bench.JobKey][]string, now time.Tim
 		return Repetition{}, fmt.Errorf("%w: jobs are named and selected; beside named ones, a selector chooses the portion downstream: use downstream portion", bench.ErrInvalid)
 	}
 	p := s.places(now)
+	p.rerun = c.Rerun
 	chosen, err := p.choose(s, c, benchmarks)
 	if err != nil {
 		return Repetition{}, err
@@ -244,10 +250,15 @@ func (s Set) Repeat(c Choice, benchmarks map[bench.JobKey][]string, now time.Tim
 	var dependents []Again
 	for _, a := range p.downstream(chosen, benchmarks) {
 		n := p.nodes[a.Job]
+		wanted := c.Downstream == DownstreamAll || c.Downstream == DownstreamPortion && c.Select.matches(n, p.states[a.Job].Status, benchmarks[a.Job])
 		switch {
 		case !p.states[a.Job].Status.Ended():
 			out.Open++
-		case c.Downstream == DownstreamAll || c.Downstream == DownstreamPortion && c.Select.matches(n, p.states[a.Job].Status, benchmarks[a.Job]):
+		case wanted && p.tooLate(n):
+			return Repetition{}, p.refusal(n)
+		case wanted && c.Rerun && p.whyNot(n) != "":
+			out.Left++ // a build, which is stored
+		case wanted:
 			if c.Downstream == DownstreamPortion && len(c.Select.Benchmarks) > 0 {
 				a.Benchmarks = both(c.Select.Benchmarks, benchmarks[a.Job])
 			}
@@ -259,8 +270,18 @@ func (s Set) Repeat(c Choice, benchmarks map[bench.JobKey][]string, now time.Tim
 	if c.Downstream == "" && out.Left > 0 {
 		return Repetition{}, &DownstreamError{Dependents: out.Left}
 	}
-	out.Chosen, out.Dependents = p.sorted(chosen), p.sorted(dependents)
+	if out.Chosen, out.Dependents = p.sorted(chosen), p.sorted(dependents); c.Rerun {
+		out.Chosen, out.Dependents = whole(out.Chosen), whole(out.Dependents)
+	}
 	return out, nil
+}
+
+// whole returns the jobs with all of their test cases.
+func whole(list []Again) []Again {
+	for i := range list {
+		list[i].Benchmarks = nil
+	}
+	return list
 }
 
 // places are the jobs of a set that count by now.
@@ -272,6 +293,8 @@ type places struct {
 	next map[bench.JobKey]bench.JobKey
 	// needed maps jobs to those that need them.
 	needed map[bench.JobKey][]bench.JobKey
+	// rerun reports that the jobs themselves run again.
+	rerun bool
 }
 
 func (s Set) places(now time.Time) places {
@@ -348,14 +371,14 @@ func (p places) named(s Set, c Choice) ([]Again, error) {
 		n, known := p.nodes[job]
 		switch latest := p.latest(job); {
 		case !known:
-			return nil, &ChoiceError{job, "does not belong to it"}
+			return nil, &ChoiceError{Job: job, Why: "does not belong to it"}
 		case latest != job:
-			return nil, &ChoiceError{job, "was replaced by " + string(latest) + "; name that one"}
+			return nil, &ChoiceError{Job: job, Why: "was replaced by " + string(latest) + "; name that one"}
 		case c.Number > 0 && !p.of(s, job, c.Number):
-			return nil, &ChoiceError{job, fmt.Sprintf("belongs to graph %d of the set, not to graph %d", n.Number, c.Number)}
+			return nil, &ChoiceError{Job: job, Why: fmt.Sprintf("belongs to graph %d of the set, not to graph %d", n.Number, c.Number)}
 		}
-		if why := p.whyNot(n); why != "" {
-			return nil, &ChoiceError{job, why}
+		if p.whyNot(n) != "" {
+			return nil, p.refusal(n)
 		}
 		out = append(out, Again{Job: job})
 	}
@@ -365,6 +388,13 @@ func (p places) named(s Set, c Choice) ([]Again, error) {
 // of reports whether a job has the place of one of that graph.
 func (p places) of(s Set, job bench.JobKey, number int) bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Number == number && !n.Input && p.latest(n.Job) == job })
+}
+
+// tooLate reports whether a node was skipped, so that it cannot run again as itself.
+func (p places) tooLate(n Node) bool { return p.rerun && p.states[n.Job].Status == graph.Skipped }
+
+func (p places) refusal(n Node) error {
+	return &ChoiceError{Job: n.Job, Why: p.whyNot(n), TooLate: p.tooLate(n)}
 }
 
 // whyNot says why a job cannot run again; empty: it can.
@@ -377,6 +407,8 @@ func (p places) whyNot(n Node) string {
 		return "was dropped from the request; 'benchloom request retry' plans what is lacking"
 	case !state.Ended():
 		return fmt.Sprintf("has not ended, it is %s; wait for its end, or cancel its request first", state)
+	case p.tooLate(n):
+		return "was skipped, because " + p.states[n.Job].Reason.String() + "; a rerun comes too late, only a new job can have its place"
 	case n.NodeKind() == graph.KindBuild && state == graph.Success:
 		return "has built what is stored, and is not built again; name the jobs that measure it"
 	}

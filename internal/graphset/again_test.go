@@ -121,6 +121,42 @@ func TestWhatAChoiceRepeats(t *testing.T) {
 	}
 }
 
+// A rerun is of whole jobs, leaves builds that are stored, and comes too late for what was
+// skipped.
+func TestWhatARerunRepeats(t *testing.T) {
+	t.Parallel()
+	rerun := func(c graphset.Choice) graphset.Choice { c.Rerun = true; return c }
+	sel, err := graphset.ParseSelector("stage=parent,benchmark=gin")
+	require.NoError(t, err)
+	set, benchmarks := release()
+	got, err := set.Repeat(rerun(graphset.Choice{Select: sel, Downstream: graphset.DownstreamAll}), benchmarks, *at(10))
+	require.NoError(t, err)
+	require.Equal(t, "parent > kit gin2 left 0 open 0", said(got))
+	_, err = set.Repeat(rerun(graphset.Choice{Jobs: []bench.JobKey{"build"}}), benchmarks, *at(10))
+	require.ErrorContains(t, err, "has built what is stored")
+
+	set.Edges = append(set.Edges, graphset.Edge{Number: 2, From: "parent-kit", To: "build", Condition: graph.OnAny})
+	got, err = set.Repeat(rerun(graphset.Choice{Jobs: []bench.JobKey{"parent-kit"}, Downstream: graphset.DownstreamAll}), benchmarks, *at(10))
+	require.NoError(t, err)
+	require.Equal(t, "parent-kit > kit gin2 left 1 open 0", said(got), "what was built is stored")
+
+	set, benchmarks = release()
+	for i := range set.Nodes {
+		if set.Nodes[i].Job == "kit" {
+			set.Nodes[i].Skipped = &graph.Reason{Code: graph.LimitPassed, Node: "parent"}
+		}
+	}
+	for _, c := range []graphset.Choice{{Jobs: []bench.JobKey{"kit"}}, {Jobs: []bench.JobKey{"parent"}, Downstream: graphset.DownstreamAll}} {
+		_, err = set.Repeat(rerun(c), benchmarks, *at(10))
+		var refused *graphset.ChoiceError
+		require.ErrorAs(t, err, &refused)
+		require.True(t, refused.TooLate)
+		require.Equal(t, "job kit was skipped, because parent did not succeed within the time limit; a rerun comes too late, only a new job can have its place", err.Error())
+		_, err = set.Repeat(c, benchmarks, *at(10))
+		require.NoError(t, err, "a new job may have its place")
+	}
+}
+
 func TestWhatHasNotEndedRunsAnyway(t *testing.T) {
 	t.Parallel()
 	set, benchmarks := release()

@@ -64,6 +64,10 @@ type Node struct {
 	// Status describes the job for this request: one that was ended early has cancelled
 	// what had not ended by then, also what others wait for.
 	Status bench.JobStatus
+	// Rerun counts how often the node was asked for again, AskedIn is the call that did so
+	// last; 0: its creation. Former says what had become of it before each, in order.
+	Rerun, AskedIn int
+	Former         []End `db:"-"`
 	// Held says why it is put aside: turn, input, pause or cap; empty: it is not.
 	Held      string
 	Message   string
@@ -94,6 +98,17 @@ func (n Node) NodeKind() graph.Kind {
 	return graph.KindBenchmark
 }
 
+// End says what had become of a node before it was asked for again.
+type End struct {
+	// AskedIn is the call that had asked for it.
+	AskedIn int
+	Status  bench.JobStatus
+	Message string
+	// StartedAt is when a run of it began; nil: none did.
+	StartedAt *time.Time
+	EndedAt   time.Time
+}
+
 // Title says in words what the job measures or builds, or names the template's node.
 func (n Node) Title() string {
 	switch {
@@ -114,11 +129,41 @@ func (n Node) Title() string {
 }
 
 // Ran reports whether a run of the job has begun.
-func (n Node) Ran() bool { return n.StartedAt != nil }
+func (n Node) Ran() bool { return n.FirstStart() != nil }
+
+// FirstStart returns when the first run of the job began; nil: none has.
+func (n Node) FirstStart() *time.Time {
+	for _, e := range n.Former {
+		if e.StartedAt != nil {
+			return e.StartedAt
+		}
+	}
+	return n.StartedAt
+}
+
+// Passed counts how often the node has succeeded, of all times that it was asked for.
+func (n Node) Passed() (times int) {
+	for _, e := range n.Former {
+		if e.Status == bench.JobSuccess {
+			times++
+		}
+	}
+	if n.Status == bench.JobSuccess {
+		times++
+	}
+	return times
+}
 
 // facts returns what is recorded of the node itself.
 func (n Node) facts() graph.Facts {
-	f := graph.Facts{Since: n.CreatedAt}
+	f := graph.Facts{Since: n.CreatedAt, Asked: graph.Ask{Wave: n.AskedIn}}
+	for _, e := range n.Former {
+		ask := graph.Ask{Wave: e.AskedIn}
+		if e.Status == bench.JobSuccess {
+			ask.FirstSuccess = e.EndedAt
+		}
+		f.Earlier = append(f.Earlier, ask)
+	}
 	if n.Skipped != nil {
 		f.Status, f.Reason = graph.Skipped, *n.Skipped
 		if n.EndedAt != nil {
@@ -128,6 +173,7 @@ func (n Node) facts() graph.Facts {
 	}
 	switch n.Status {
 	case bench.JobQueued, bench.JobHandedOut:
+		f.HandedOut = n.Status == bench.JobHandedOut
 		return f
 	case bench.JobInProgress:
 		f.Status = graph.Running
@@ -207,6 +253,41 @@ func (s Set) States(now time.Time) map[bench.JobKey]graph.State {
 	return states
 }
 
+// Outdated returns the jobs of which an input has succeeded again, as itself or by one in its
+// place, since they began.
+func (s Set) Outdated() map[bench.JobKey]bool {
+	nodes, next := make(map[bench.JobKey]Node, len(s.Nodes)), make(map[bench.JobKey]bench.JobKey)
+	for _, n := range s.Nodes {
+		if known, is := nodes[n.Job]; !is || known.Input {
+			nodes[n.Job] = n
+		}
+		if n.Replaces != "" {
+			next[n.Replaces] = n.Job
+		}
+	}
+	out := make(map[bench.JobKey]bool)
+	for _, e := range s.Edges {
+		to, input := nodes[e.To], nodes[e.From]
+		repeated := len(input.Former) > 0
+		for job, is := next[input.Job]; is; job, is = next[job] {
+			input, repeated = nodes[job], true
+		}
+		if repeated && !to.Replaced && to.began() != nil && input.Status == bench.JobSuccess && input.EndedAt != nil && input.EndedAt.After(*to.began()) {
+			out[e.To] = true
+		}
+	}
+	return out
+}
+
+// began returns when a job has begun, or when what the service carries out has ended, for
+// which nobody waits; nil: it has not.
+func (n Node) began() *time.Time {
+	if n.Service.Kind() != "" {
+		return n.EndedAt
+	}
+	return n.StartedAt
+}
+
 // rule returns what the rule of states reads of a node.
 func (n Node) rule() graph.Node {
 	return graph.Node{Name: string(n.Job), Job: n.Service, LimitSeconds: n.LimitSeconds, Latest: n.Latest}
@@ -243,8 +324,8 @@ func (s *Sum) add(n Node, state graph.Status) {
 	}
 	if n.Ran() {
 		s.Ran++
-		if s.StartedAt == nil || n.StartedAt.Before(*s.StartedAt) {
-			s.StartedAt = n.StartedAt
+		if began := n.FirstStart(); s.StartedAt == nil || began.Before(*s.StartedAt) {
+			s.StartedAt = began
 		}
 	}
 	if n.EndedAt != nil && (s.EndedAt == nil || n.EndedAt.After(*s.EndedAt)) {

@@ -29,10 +29,12 @@ func TestANodeFollowsFromItsJobAndItsInputs(t *testing.T) {
 			{Number: 1, Job: "parent", Kind: bench.KindRuntime, Status: bench.JobInProgress, CreatedAt: begin, StartedAt: at(2)},
 			{Number: 2, Job: "build", Kind: bench.KindBuild, Input: true, Status: bench.JobFailure, CreatedAt: begin, StartedAt: at(1), EndedAt: at(5)},
 			{Number: 2, Job: "own", Kind: bench.KindCompileTime, Profile: "build", Backend: "gc", TestCases: 3, Status: bench.JobQueued, CreatedAt: *at(6)},
-			{Number: 2, Job: "other", Kind: bench.KindRuntime, Status: bench.JobHandedOut, CreatedAt: *at(6)},
+			{Number: 2, Job: "other", Kind: bench.KindRuntime, Status: bench.JobQueued, CreatedAt: *at(6)},
+			{Number: 2, Job: "given", Kind: bench.KindRuntime, Status: bench.JobHandedOut, CreatedAt: *at(6)},
 		},
 		Edges: []graphset.Edge{
 			{Number: 2, From: "build", To: "own", Condition: graph.OnSuccess}, {Number: 2, From: "parent", To: "other", Condition: graph.OnAny},
+			{Number: 2, From: "parent", To: "given", Condition: graph.OnAny},
 		},
 	}
 	states := set.States(*at(10))
@@ -41,28 +43,29 @@ func TestANodeFollowsFromItsJobAndItsInputs(t *testing.T) {
 	require.Equal(t, graph.Blocked, states["own"].Status)
 	require.Equal(t, graph.Reason{Code: graph.InputFailed, Node: "build"}, states["own"].Reason)
 	require.Equal(t, graph.Reason{Code: graph.Waits, Node: "parent"}, states["other"].Reason)
+	require.Equal(t, graph.State{Status: graph.Ready, Since: *at(6)}, states["given"], "its inputs were met when it was handed out")
 	later := set.States(begin.Add(30 * 24 * time.Hour))
 	require.Equal(t, graph.Skipped, later["own"].Status, "its limit has passed")
 
 	all, of := set.Sums(states)
 	require.Equal(t, graph.Running, all.Status)
-	require.Equal(t, 4, all.Jobs)
+	require.Equal(t, 5, all.Jobs)
 	require.Equal(t, 2, all.Ran)
 	require.Equal(t, at(1), all.StartedAt)
 	require.Nil(t, all.EndedAt)
-	require.Equal(t, graph.Blocked, of[2].Status)
-	require.Equal(t, 2, of[2].Jobs)
+	require.Equal(t, graph.Ready, of[2].Status)
+	require.Equal(t, 3, of[2].Jobs)
 	require.Equal(t, []string{"build v2", "compiletime build gc, 3 test cases"}, []string{set.Nodes[0].Title(), set.Nodes[3].Title()})
 	require.Equal(t, graph.KindBuild, set.Nodes[0].NodeKind())
-	require.Len(t, set.Only(2).Nodes, 3)
-	require.Len(t, set.Whole().Nodes, 4)
+	require.Len(t, set.Only(2).Nodes, 4)
+	require.Len(t, set.Whole().Nodes, 5)
 }
 
 // Whatever the rows, each job of the set has a state that fits its own, and counts once.
 func TestStatesOfRandomSets(t *testing.T) {
 	t.Parallel()
 	fitting := map[bench.JobStatus][]graph.Status{
-		bench.JobQueued: {graph.Ready, graph.Blocked, graph.Skipped}, bench.JobHandedOut: {graph.Ready, graph.Blocked, graph.Skipped}, bench.JobInProgress: {graph.Running},
+		bench.JobQueued: {graph.Ready, graph.Blocked, graph.Skipped}, bench.JobHandedOut: {graph.Ready}, bench.JobInProgress: {graph.Running},
 		bench.JobSuccess: {graph.Success}, bench.JobFailure: {graph.Failure}, bench.JobCancelled: {graph.Cancelled},
 	}
 	all := []bench.JobStatus{bench.JobQueued, bench.JobHandedOut, bench.JobInProgress, bench.JobSuccess, bench.JobFailure, bench.JobCancelled}

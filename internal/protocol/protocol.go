@@ -135,6 +135,8 @@ type JobCounts struct{ Total, Open, Success, Failure, Cancelled int }
 type JobInput struct {
 	Project string
 	Key     bench.JobKey
+	// Rerun counts how often the job was asked for again: another one has another workflow.
+	Rerun int `json:",omitempty"`
 	// Workflow is the job's workflow ID, RequestWorkflow the ID of the request it was
 	// handed out to.
 	Workflow        string
@@ -159,8 +161,8 @@ type JobInput struct {
 	Adopt Adopted `json:",omitzero"`
 }
 
-// Unbegun counts consecutive dispatches that began no run, since the record held
-// Runs runs of the job. Dispatches that were given back do not count.
+// Unbegun counts consecutive dispatches that began no run, since the number of the job's
+// last run was Runs. Dispatches that were given back do not count.
 type Unbegun struct{ Dispatches, Runs int }
 
 // JobStatus answers the status query of a Job workflow.
@@ -441,6 +443,7 @@ type RunCheckpoint struct {
 type AssessInput struct {
 	Project string
 	Key     bench.JobKey
+	Rerun   int `json:",omitempty"` // of the workflow's job
 	Kind    bench.FailureKind
 	Message string
 	// Dispatch is the secret of the dispatch that has ended.
@@ -480,6 +483,7 @@ type Assessment struct {
 type JobEndInput struct {
 	Project   string
 	Key       bench.JobKey
+	Rerun     int `json:",omitempty"` // of the workflow's job
 	TaskQueue string
 	GaveUp    string
 	Cancelled bool

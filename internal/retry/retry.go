@@ -35,6 +35,17 @@ type Try struct {
 	Outcome bench.RunOutcome
 	// Class is the size class it ran on.
 	Class bench.SizeClass
+	// Asked reports that a person asked for it: it is no automatic attempt.
+	Asked bool
+}
+
+// Tries returns the tries that the runs of a job are.
+func Tries(runs []bench.Run) []Try {
+	out := make([]Try, len(runs))
+	for i, r := range runs {
+		out[i] = Try{Outcome: r.Outcome, Class: r.SizeClass, Asked: r.Reason == bench.Rerun}
+	}
+	return out
 }
 
 // Standing is the present state of the job.
@@ -44,6 +55,9 @@ type Standing struct {
 	// Next is the larger class to which a failure escalates; 0 if the class is
 	// the largest or pinned.
 	Next bench.SizeClass
+	// Asked reports that a person asked for a run which has not begun: whatever was before,
+	// it is due.
+	Asked bool
 }
 
 // Decision is the next step of a job.
@@ -69,18 +83,11 @@ type Decision struct {
 // passed the fence.
 //
 // A job fails only on the largest class: below, each failure escalates and is
-// not counted. Called again after the job was moved, it returns the same
+// not counted. What a person asked for uses up no attempt and gives none back: it is tried
+// even if none is left, and then decides. Called again after the job was moved, it returns the same
 // decision.
 func Decide(p Policy, tries []Try, at Standing, kind bench.FailureKind) Decision {
-	var failures, losses int
-	for _, t := range tries {
-		switch {
-		case t.Outcome.Failed() && t.Class >= at.Class:
-			failures++
-		case t.Outcome == bench.RunLost && t.Class >= at.Class:
-			losses++
-		}
-	}
+	failures, losses := count(tries, at)
 	left := p.AttemptsLeft(failures, at)
 	moved := len(tries) > 0 && tries[len(tries)-1].Class < at.Class
 	switch {
@@ -88,6 +95,8 @@ func Decide(p Policy, tries []Try, at Standing, kind bench.FailureKind) Decision
 		return Decision{Why: "no repetition can mend it"}
 	case kind == bench.FailCancelled:
 		return Decision{Why: "it was cancelled"}
+	case at.Asked:
+		return Decision{Again: true, Reason: bench.Scheduled, AttemptsLeft: p.Attempts(tries, at)}
 	case kind == bench.FailInfrastructure && losses >= MaxLossesBelow && at.Next != 0:
 		return Decision{Again: true, Reason: bench.Escalation, EscalateTo: at.Next, AttemptsLeft: 1}
 	case losses >= MaxLosses:
@@ -110,6 +119,32 @@ func Decide(p Policy, tries []Try, at Standing, kind bench.FailureKind) Decision
 		d.Pause = pause(losses)
 	}
 	return d
+}
+
+// count returns how many automatic attempts on the present class have failed, and how many
+// were lost.
+func count(tries []Try, at Standing) (failures, losses int) {
+	for _, t := range tries {
+		switch {
+		case t.Asked:
+		case t.Outcome.Failed() && t.Class >= at.Class:
+			failures++
+		case t.Outcome == bench.RunLost && t.Class >= at.Class:
+			losses++
+		}
+	}
+	return failures, losses
+}
+
+// Attempts returns the number of attempts of a job that has not begun since it was asked
+// for: for one that was asked for again, that run and the automatic attempts that are left.
+func (p Policy) Attempts(tries []Try, at Standing) int {
+	failures, _ := count(tries, at)
+	left := p.AttemptsLeft(failures, at)
+	if len(tries) == 0 || at.Next != 0 {
+		return left
+	}
+	return max(0, left) + 1
 }
 
 // AttemptsLeft returns the number of attempts left after the given failures on

@@ -112,7 +112,7 @@ func TestFailuresBelowTheLargestClassEscalate(t *testing.T) {
 		d = retry.Decide(policy, tries, largest, kind)
 		require.Equal(t, retry.Decision{Again: true, Reason: bench.Escalation, AttemptsLeft: 3}, d, outcome)
 	}
-	tries := []retry.Try{{bench.RunFailure, 1}, {bench.RunTimeout, 2}}
+	tries := []retry.Try{{Outcome: bench.RunFailure, Class: 1}, {Outcome: bench.RunTimeout, Class: 2}}
 	for failures := range 3 {
 		tries = append(tries, retry.Try{Outcome: []bench.RunOutcome{bench.RunFailure, bench.RunOutOfMemory, bench.RunTimeout}[failures], Class: 4})
 		d := retry.Decide(policy, tries, largest, bench.FailJob)
@@ -126,12 +126,12 @@ func TestFailuresBelowTheLargestClassEscalate(t *testing.T) {
 func TestOnlyARunsFailureEscalates(t *testing.T) {
 	t.Parallel()
 	small := retry.Standing{Class: 1, Next: 4}
-	d := retry.Decide(policy, []retry.Try{{bench.RunLost, 1}}, small, bench.FailInfrastructure)
+	d := retry.Decide(policy, []retry.Try{{Outcome: bench.RunLost, Class: 1}}, small, bench.FailInfrastructure)
 	require.Equal(t, retry.Decision{Again: true, Reason: bench.Retry, AttemptsLeft: 1}, d)
 	for _, kind := range []bench.FailureKind{bench.FailPermanent, bench.FailCancelled} {
-		require.False(t, retry.Decide(policy, []retry.Try{{bench.RunPermanent, 1}}, small, kind).Again)
+		require.False(t, retry.Decide(policy, []retry.Try{{Outcome: bench.RunPermanent, Class: 1}}, small, kind).Again)
 	}
-	d = retry.Decide(policy, []retry.Try{{bench.RunFailure, 1}, {bench.RunLost, 4}}, largest, bench.FailInfrastructure)
+	d = retry.Decide(policy, []retry.Try{{Outcome: bench.RunFailure, Class: 1}, {Outcome: bench.RunLost, Class: 4}}, largest, bench.FailInfrastructure)
 	require.Equal(t, retry.Decision{Again: true, Reason: bench.Retry, AttemptsLeft: 3}, d)
 }
 
@@ -143,4 +143,31 @@ func TestPausesWithoutARunGrow(t *testing.T) {
 		require.Equal(t, pause, retry.Unbegun(n))
 	}
 	require.Equal(t, 30*time.Second, retry.Unbegun(1<<40))
+}
+
+// What a person asks for uses up no automatic attempt and gives none back.
+func TestAskedRunsAreNoAutomaticAttempts(t *testing.T) {
+	t.Parallel()
+	asked := retry.Standing{Class: 4, Asked: true}
+	for failures := range 5 {
+		tries := outcomes(failures, 0)
+		left := max(0, 3-failures)
+		d := retry.Decide(policy, tries, asked, bench.FailNotTaken)
+		require.True(t, d.Again, "what was asked for is tried, after %d failures", failures)
+		if failures > 0 {
+			require.Equal(t, left+1, d.AttemptsLeft)
+		}
+		tries = append(tries, retry.Try{Outcome: bench.RunFailure, Class: 4, Asked: true})
+		d = retry.Decide(policy, tries, largest, bench.FailJob)
+		require.Equal(t, left > 0, d.Again)
+		require.Equal(t, left, max(0, d.AttemptsLeft))
+	}
+	require.True(t, retry.Decide(policy, outcomes(0, retry.MaxLosses), asked, bench.FailInfrastructure).Again)
+	for _, kind := range []bench.FailureKind{bench.FailPermanent, bench.FailCancelled} {
+		require.False(t, retry.Decide(policy, nil, asked, kind).Again)
+	}
+	require.Equal(t, 1, policy.Attempts(outcomes(7, 0), largest))
+	require.Equal(t, 4, policy.Attempts(outcomes(0, 9), largest))
+	require.Equal(t, 3, policy.Attempts(nil, largest))
+	require.Equal(t, 1, policy.Attempts(outcomes(1, 0), retry.Standing{Class: 1, Next: 4}), "a failure escalates")
 }

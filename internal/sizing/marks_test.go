@@ -59,7 +59,7 @@ func TestLostProbesGoOn(t *testing.T) {
 	b.place(4)
 	b.run(third, 1, bench.RunLost, 1)
 	b.Learn(t.Context(), third)
-	_, err = b.store.CancelJob(t.Context(), third, "cancelled")
+	_, err = b.store.CancelJob(t.Context(), third, 0, "cancelled")
 	require.NoError(t, err)
 	b.Learn(t.Context(), third)
 	fourth := b.submit("link")

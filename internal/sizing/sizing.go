@@ -91,9 +91,9 @@ func (v View) Standing(ctx context.Context, config bench.ProjectConfig, key benc
 	return Standing(v.fleet, config, j), err
 }
 
-// Attempts returns the number of attempts of a job that has not begun. Only the job's own
-// failures use them up.
-func (v View) Attempts(ctx context.Context, config bench.ProjectConfig, key bench.JobKey) (int, error) {
+// Attempts returns the number of attempts of a job that has not begun since it was asked
+// for; former are its runs before. Only the job's own failures use them up.
+func (v View) Attempts(ctx context.Context, config bench.ProjectConfig, key bench.JobKey, former []bench.Run) (int, error) {
 	at := retry.Standing{}
 	if v.Several() {
 		var err error
@@ -101,7 +101,7 @@ func (v View) Attempts(ctx context.Context, config bench.ProjectConfig, key benc
 			return 0, err
 		}
 	}
-	return Attempts(config).AttemptsLeft(0, at), nil
+	return Attempts(config).Attempts(retry.Tries(former), at), nil
 }
 
 // Larger returns the place on a larger class for a job that has failed on its own, and

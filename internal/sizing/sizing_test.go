@@ -151,7 +151,7 @@ func (b *bundle) begin(key bench.JobKey, n int32) (bench.RunID, []bench.TestCase
 // end is the end of a job, as its workflow records it.
 func (b *bundle) end(key bench.JobKey) {
 	b.t.Helper()
-	_, err := b.store.FinishJob(b.t.Context(), key, "")
+	_, err := b.store.FinishJob(b.t.Context(), key, 0, "")
 	require.NoError(b.t, err)
 	b.Learn(b.t.Context(), key)
 }
@@ -317,7 +317,7 @@ func TestTheNextClassHasALimit(t *testing.T) {
 	larger, err := view.Larger(t.Context(), config, key, 2)
 	require.NoError(t, err)
 	require.Equal(t, 3.0, larger.TimeoutSeconds)
-	attempts, err := view.Attempts(t.Context(), config, key)
+	attempts, err := view.Attempts(t.Context(), config, key, nil)
 	require.NoError(t, err)
 	require.Equal(t, 1, attempts)
 }
@@ -333,7 +333,7 @@ func TestAbandonedProbesAreReleased(t *testing.T) {
 		if ran {
 			b.run(first, 1, bench.RunCancelled, 1)
 		}
-		_, err := b.store.CancelJob(t.Context(), first, "cancelled")
+		_, err := b.store.CancelJob(t.Context(), first, 0, "cancelled")
 		require.NoError(t, err)
 		b.Learn(t.Context(), first)
 		next := b.submit("make")
@@ -407,7 +407,7 @@ func TestNoSelectionWithoutAChoice(t *testing.T) {
 	key := b.submit("make")
 	b.place(4)
 	require.Equal(t, []any{bench.SizeClass(4), 0.0}, []any{b.at(key).SizeClass, b.at(key).TimeoutSeconds})
-	attempts, err := view.Attempts(t.Context(), bench.ProjectConfig{}, key)
+	attempts, err := view.Attempts(t.Context(), bench.ProjectConfig{}, key, nil)
 	require.NoError(t, err)
 	require.Equal(t, 3, attempts)
 

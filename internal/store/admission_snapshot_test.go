@@ -25,7 +25,7 @@ func TestAdmissionSnapshotHoldsWhatEstimatesNeed(t *testing.T) {
 	second := r.start(past, 2, c)
 	r.block(second.Run.ID, measured("gin", 1))
 	require.NoError(t, r.FinishRun(t.Context(), second.Run.ID, bench.RunEnd{Outcome: bench.RunSuccess}))
-	_, err := r.FinishJob(t.Context(), past.Key, "")
+	_, err := r.FinishJob(t.Context(), past.Key, 0, "")
 	require.NoError(t, err)
 	require.NoError(t, r.FinishJobsOf(t.Context(), done.ID))
 	require.NoError(t, r.CompleteRequest(t.Context(), done.ID, bench.Success, "", nil, ""))

@@ -193,7 +193,7 @@ func TestParentJobsAreSharedAndNotOwn(t *testing.T) {
 	require.Len(t, jobs, 1)
 
 	// A job that has ended does not run again.
-	_, err = r.CancelJob(t.Context(), job.Key, "no longer wanted")
+	_, err = r.CancelJob(t.Context(), job.Key, 0, "no longer wanted")
 	require.NoError(t, err)
 	other := r.inProgress(release(t, "other"))
 	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))

@@ -153,7 +153,7 @@ func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult)
 	accepted, err := all[row](ctx, b.tx, `
 		insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, probe, in_turns, run_id, status, message,
 			disturbed, disturbed_by, disturbed_session)
-		select t.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, j.generation, n.probe, j.versus is not null, n.id, t.status, t.message,
+		select t.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, n.generation, n.probe, j.versus is not null, n.id, t.status, t.message,
 			t.disturbed, t.cause, t.session
 		from job_run n join job_queue j on j.id = n.job_id,
 			unnest(@cases::bigint[], @statuses::text[], @messages::text[], @artifacts::bigint[], @disturbed::integer[], @causes::text[], @sessions::boolean[])

@@ -84,7 +84,7 @@ func TestALateBlockIsAcceptedWhileItsJobIsOpen(t *testing.T) {
 	_, job := r.oneJob("v1", "gin", "zip", "tar")
 	c := r.register("one")
 	late := r.start(job, 1, c).Run.ID
-	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, "silent"))
+	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, 0, "silent"))
 	now := r.start(job, 2, c).Run.ID
 
 	// The next run has measured one of them already; its result stays.
@@ -95,7 +95,7 @@ func TestALateBlockIsAcceptedWhileItsJobIsOpen(t *testing.T) {
 	require.Equal(t, 1, r.count(`select count(*) from test_result where run_id = $1`, string(late)))
 
 	// Results of a job that has ended are superseded, without an error.
-	_, err := r.FinishJob(t.Context(), job.Key, "enough")
+	_, err := r.FinishJob(t.Context(), job.Key, 0, "enough")
 	require.NoError(t, err)
 	tar := testCase("tar")
 	receipt, err := r.StoreBlock(t.Context(), now, []bench.TestCaseResult{measured("tar", 1), measured("gin", 1)}, []bench.RunError{{TestCase: &tar, Kind: bench.FailJob}})

@@ -32,7 +32,7 @@ func (s *Store) CheckProfileRun(ctx context.Context, run bench.RunID) error {
 		case r.Outcome == bench.RunRunning && job.Status.Open():
 			return nil
 		}
-		_, err = one[bench.CodeProfile](ctx, tx, `select `+codeProfileColumns+fromCodeProfiles+`where p.job_id = $1`, job.ID)
+		_, err = one[bench.CodeProfile](ctx, tx, `select `+codeProfileColumns+fromCodeProfiles+`where p.job_id = $1 and n.rerun = $2`, job.ID, r.Rerun)
 		if errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("%w as %s", ErrRunClosed, r.Outcome)
 		}
@@ -41,8 +41,8 @@ func (s *Store) CheckProfileRun(ctx context.Context, run bench.RunID) error {
 }
 
 // StoreCodeProfile records the profile of an open run of a profile job; the files are in
-// the blob store. What identifies it is taken from the run. Only the first profile of a
-// job counts: a repetition returns that. The error is ErrNotFound for an unknown run,
+// the blob store. What identifies it is taken from the run. Only the first profile counts
+// each time that a job is asked for: a repetition returns that. The error is ErrNotFound for an unknown run,
 // ErrRunClosed for one that has ended, and ErrNoProfileJob for one of another kind.
 func (s *Store) StoreCodeProfile(ctx context.Context, run bench.RunID, p bench.CodeProfile) (bench.CodeProfile, error) {
 	var stored bench.CodeProfile
@@ -54,7 +54,7 @@ func (s *Store) StoreCodeProfile(ctx context.Context, run bench.RunID, p bench.C
 		if job.Kind != bench.KindProfile {
 			return fmt.Errorf("%w: it is of kind %s", ErrNoProfileJob, job.Kind)
 		}
-		stored, err = one[bench.CodeProfile](ctx, tx, `select `+codeProfileColumns+fromCodeProfiles+`where p.job_id = $1`, job.ID)
+		stored, err = one[bench.CodeProfile](ctx, tx, `select `+codeProfileColumns+fromCodeProfiles+`where p.job_id = $1 and n.rerun = $2`, job.ID, r.Rerun)
 		if !errors.Is(err, ErrNotFound) {
 			return err
 		}
@@ -78,7 +78,7 @@ func (s *Store) StoreCodeProfile(ctx context.Context, run bench.RunID, p bench.C
 			}); err != nil {
 			return err
 		}
-		stored, err = one[bench.CodeProfile](ctx, tx, `select `+codeProfileColumns+fromCodeProfiles+`where p.job_id = $1`, job.ID)
+		stored, err = one[bench.CodeProfile](ctx, tx, `select `+codeProfileColumns+fromCodeProfiles+`where p.job_id = $1 and n.rerun = $2`, job.ID, r.Rerun)
 		return err
 	})
 	return stored, err

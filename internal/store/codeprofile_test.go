@@ -70,7 +70,7 @@ func TestAProfileIsStoredOncePerJob(t *testing.T) {
 	require.ElementsMatch(t, []string{digest("a"), digest("b")}, used)
 
 	require.NoError(t, r.FinishRun(t.Context(), run.Run.ID, bench.RunEnd{Outcome: bench.RunSuccess}))
-	end, err := r.FinishJob(t.Context(), job.Key, "")
+	end, err := r.FinishJob(t.Context(), job.Key, 0, "")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobSuccess, end.Status)
 	progress, err := r.JobProgress(t.Context(), request.ID)
@@ -97,7 +97,7 @@ func TestOnlyAnOpenRunOfAProfileJobHasAProfile(t *testing.T) {
 	_, err = r.StoreCodeProfile(t.Context(), ended, madeByPerf)
 	require.ErrorIs(t, err, store.ErrRunClosed)
 
-	end, err := r.FinishJob(t.Context(), job.Key, "")
+	end, err := r.FinishJob(t.Context(), job.Key, 0, "")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobFailure, end.Status, "it has no profile")
 }
@@ -138,7 +138,7 @@ func TestAProfileJobChangesNothingThatIsMeasured(t *testing.T) {
 		_, err := r.StoreCodeProfile(t.Context(), run, madeByPerf)
 		require.NoError(t, err)
 		require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess, MeasuredSeconds: 900, PeakMemory: 1 << 40}))
-		_, err = r.FinishJob(t.Context(), job.Key, "")
+		_, err = r.FinishJob(t.Context(), job.Key, 0, "")
 		require.NoError(t, err)
 		require.Equal(t, before, read())
 	}

@@ -98,7 +98,7 @@ func TestABatchIsOpenUntilItsLastJobEnds(t *testing.T) {
 		open, err := r.BatchIsOpen(t.Context(), request.ID)
 		require.NoError(t, err)
 		require.True(t, open, "%d have ended", i)
-		end, err := r.CancelJob(t.Context(), j.Key, "not needed")
+		end, err := r.CancelJob(t.Context(), j.Key, 0, "not needed")
 		require.NoError(t, err)
 		require.Equal(t, request.ID, end.Batch)
 	}
@@ -315,7 +315,7 @@ func TestOnlyFailedCommandsOfABatchAreRetried(t *testing.T) {
 			result.TestCase = bench.TestCase{Benchmark: "command", Target: target}
 			r.block(plan.Run.ID, result)
 		}
-		_, err := r.FinishJob(t.Context(), h.Job, "")
+		_, err := r.FinishJob(t.Context(), h.Job, 0, "")
 		require.NoError(t, err)
 	}
 	require.NoError(t, r.CompleteRequest(t.Context(), request.ID, bench.Failure, "", nil, "2 of 5 jobs failed"))

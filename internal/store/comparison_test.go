@@ -21,7 +21,7 @@ func (r record) comparing() (bench.Request, store.Comparison) {
 	request, job := r.oneJob("v2", "gin", "lo")
 	r.start(job, 1, r.register("c1"))
 	r.block(runID(job, 1), measured("gin", 2, 2), measured("lo", 1, 1))
-	_, err := r.FinishJob(r.t.Context(), job.Key, "")
+	_, err := r.FinishJob(r.t.Context(), job.Key, 0, "")
 	require.NoError(r.t, err)
 	require.NoError(r.t, r.FinishJobsOf(r.t.Context(), request.ID))
 	here := bench.Surrounding{SizeClass: small.SizeClass, HardwareID: "zen4"}
@@ -59,7 +59,7 @@ func (r record) measureLook(job bench.Job, a, b []float64) {
 	r.t.Helper()
 	r.start(job, 1, r.register("c1"))
 	r.block(runID(job, 1), of("v1", measured("gin", a...)), of("v2", measured("gin", b...)))
-	end, err := r.FinishJob(r.t.Context(), job.Key, "")
+	end, err := r.FinishJob(r.t.Context(), job.Key, 0, "")
 	require.NoError(r.t, err)
 	require.Equal(r.t, bench.JobSuccess, end.Status)
 }

@@ -130,7 +130,7 @@ func (s *Store) MissingInputs(ctx context.Context, keys ...bench.JobKey) (map[be
 		from job_queue j join graph_edge e on e.to_job = j.id join graph g on g.id = e.graph_id join graph_node n on n.graph_id = g.id and n.job_id = e.from_job
 		left join graph_set gs on gs.request_id = g.request_id left join job_queue f on f.id = e.from_job left join service_node v on v.id = e.from_job
 		where j.key = any($1) and j.status = 'queued' and j.held = 'input' and (
-			gs.definition is null and f.status in ('queued', 'handed_out', 'in_progress') or gs.definition is not null and not (`+inputMet+`))
+			gs.definition is null and f.status in ('queued', 'handed_out', 'in_progress') and not (`+succeededBefore+`) or gs.definition is not null and not (`+inputMet+`))
 		order by j.key, open desc, job`, keys)
 	inputs := make(map[bench.JobKey][]graphset.Missing, len(rows))
 	for _, r := range rows {

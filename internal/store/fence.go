@@ -71,13 +71,17 @@ func isItsRun(ctx context.Context, tx pgx.Tx, run bench.Run, start RunStart) err
 
 // NextDispatch returns the secret with which an open job is dispatched again: another than
 // that of the dispatch that has ended, whose tasks begin no run any more. Repeating the
-// call returns the same. It returns ErrJobClosed for a job that has ended.
-func (s *Store) NextDispatch(ctx context.Context, key bench.JobKey, ended bench.Dispatch) (bench.Dispatch, error) {
+// call returns the same. It returns ErrJobClosed for a job that has ended, or was asked for
+// again since.
+func (s *Store) NextDispatch(ctx context.Context, key bench.JobKey, rerun int, ended bench.Dispatch) (bench.Dispatch, error) {
 	var next string
 	err := s.inTx(ctx, "dispatching job "+string(key)+" again", func(tx pgx.Tx) error {
 		job, err := lockJob(ctx, tx, key)
 		if err != nil {
 			return err
+		}
+		if job.Rerun != rerun {
+			return fmt.Errorf("%w: it was asked for again", ErrJobClosed)
 		}
 		if !job.Status.Open() {
 			return fmt.Errorf("%w as %s", ErrJobClosed, job.Status)

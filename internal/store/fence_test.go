@@ -81,10 +81,10 @@ func TestANewDispatchReplacesTheOneBefore(t *testing.T) {
 	require.NoError(t, err)
 
 	again := first
-	again.Dispatch, err = r.NextDispatch(t.Context(), job.Key, first.Dispatch)
+	again.Dispatch, err = r.NextDispatch(t.Context(), job.Key, 0, first.Dispatch)
 	require.NoError(t, err)
 	require.NotEqual(t, first.Dispatch, again.Dispatch)
-	repeatedly, err := r.NextDispatch(t.Context(), job.Key, first.Dispatch)
+	repeatedly, err := r.NextDispatch(t.Context(), job.Key, 0, first.Dispatch)
 	require.NoError(t, err)
 	require.Equal(t, again.Dispatch, repeatedly)
 	_, err = r.StartRun(t.Context(), task(first, 2, two))
@@ -101,11 +101,11 @@ func TestANewDispatchReplacesTheOneBefore(t *testing.T) {
 	_, err = r.StartRun(t.Context(), task(again, 2, two))
 	require.NoError(t, err)
 	require.Equal(t, bench.RunLost, r.run(begun.Run.ID).Outcome)
-	_, err = r.FinishJob(t.Context(), job.Key, "given up")
+	_, err = r.FinishJob(t.Context(), job.Key, 0, "given up")
 	require.NoError(t, err)
-	_, err = r.NextDispatch(t.Context(), job.Key, first.Dispatch)
+	_, err = r.NextDispatch(t.Context(), job.Key, 0, first.Dispatch)
 	require.ErrorIs(t, err, store.ErrJobClosed)
-	_, err = r.NextDispatch(t.Context(), "aaaaaaaaaaaaaaaa", "")
+	_, err = r.NextDispatch(t.Context(), "aaaaaaaaaaaaaaaa", 0, "")
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
@@ -186,7 +186,7 @@ func TestAJobFromBeforeTheSecretsIsDispatchedAgain(t *testing.T) {
 	before.Dispatch = ""
 	_, err := r.StartRun(t.Context(), task(before, 1, one))
 	require.ErrorIs(t, err, store.ErrStaleDispatch)
-	before.Dispatch, err = r.NextDispatch(t.Context(), job.Key, "")
+	before.Dispatch, err = r.NextDispatch(t.Context(), job.Key, 0, "")
 	require.NoError(t, err)
 	begun, err := r.StartRun(t.Context(), task(before, 2, one))
 	require.NoError(t, err)
@@ -217,7 +217,7 @@ func TestConcurrentStartsLeaveOneOpenRun(t *testing.T) {
 				_, err := r.StartRun(t.Context(), task(first, 10*round+2, two))
 				return err
 			}
-			again.Dispatch, err = r.NextDispatch(t.Context(), job.Key, first.Dispatch)
+			again.Dispatch, err = r.NextDispatch(t.Context(), job.Key, 0, first.Dispatch)
 			return err
 		})
 		for _, err := range errs {

@@ -46,7 +46,8 @@ func (s *Store) Graphs(ctx context.Context, f GraphFilter) (graphs []graphset.Gr
 			where (@project = '' or g.project = @project) and (@request = '' or g.request_id = @request) and (@before = 0 or g.id < @before)
 				and (not @customised or r.template ? 'customised')
 				and (not @ran or exists (
-					select from graph_node n join job_queue j on j.id = n.job_id where n.graph_id = g.id and not n.input and j.started_at is not null))
+					select from graph_node n join job_queue j on j.id = n.job_id where n.graph_id = g.id and not n.input
+						and (j.started_at is not null or exists (select from node_end e where e.node_id = j.id and e.started_at is not null))))
 			order by g.id desc limit @limit`,
 			pgx.NamedArgs{"project": f.Project, "request": string(f.Request), "ran": f.Ran, "customised": f.Customised, "before": f.Before, "limit": f.Limit})
 		if err != nil {
@@ -106,12 +107,13 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 		Request    bench.RequestID
 		Place      int64 // of a job, or of what the service carries out: in the order in which they were written
 		Definition string
+		FormerEnds bool
 		graphset.Node
 	}
 	nodes, err := all[node](ctx, tx, `
 		select g.request_id as request, n.job_id as place, '' as definition, g.number, n.input, j.key as job, n.name, n.limit_seconds, n.latest, n.skipped, coalesce(rj.stage, 'own') as stage, j.kind, j.target, coalesce(j.tag, '') as tag,
 			coalesce(j.versus, '') as versus, j.backend, j.profile, case when jsonb_array_length(j.test_cases) = 1 then j.test_cases -> 0 end as only,
-			jsonb_array_length(j.test_cases) as test_cases, j.size_class, coalesce(rj.optional, false) as optional, `+inGraph+` as status,
+			jsonb_array_length(j.test_cases) as test_cases, j.size_class, coalesce(rj.optional, false) as optional, `+inGraph+` as status, j.rerun, j.asked_in, j.rerun > 0 as former_ends,
 			case when j.status = 'queued' then j.held else '' end as held, j.message, greatest(j.created_at, g.created_at) as created_at, j.started_at,
 			`+inGraphEnd+` as ended_at, coalesce(former.key, '') as replaces, coalesce(rj.superseded, true) as replaced
 		from graph g join benchmark_request r on r.id = g.request_id join graph_node n on n.graph_id = g.id join job_queue j on j.id = n.job_id
@@ -120,7 +122,7 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 		union all
 		select g.request_id, n.job_id, v.definition, g.number, n.input, v.key, n.name, n.limit_seconds, n.latest, n.skipped, 'own',
 			'', '', '', '', '', '', null, 0, 0, false,
-			case when v.status = 'waiting' then 'queued' when v.status = 'skipped' then 'cancelled' else v.status end, '', v.message, greatest(v.created_at, g.created_at), v.ended_at,
+			case when v.status = 'waiting' then 'queued' when v.status = 'skipped' then 'cancelled' else v.status end, v.rerun, v.asked_in, v.rerun > 0, '', v.message, greatest(v.created_at, g.created_at), v.ended_at,
 			v.ended_at, coalesce(former.key, ''), v.superseded
 		from graph g join graph_node n on n.graph_id = g.id join service_node v on v.id = n.job_id left join service_node former on former.id = n.replaces
 		where g.request_id = any($1)
@@ -129,6 +131,7 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 		return nil, err
 	}
 	keys := make(map[int64]bench.JobKey, len(nodes))
+	var again []int64 // those with former ends
 	for _, n := range nodes {
 		keys[n.Place] = n.Job
 		if n.Definition != "" {
@@ -136,9 +139,15 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 				return nil, fmt.Errorf("reading node %s of request %s: %w", n.Name, n.Request, err)
 			}
 		}
+		if n.FormerEnds {
+			again = append(again, n.Place)
+		}
 		set := sets[n.Request]
 		set.Nodes = append(set.Nodes, n.Node)
 		sets[n.Request] = set
+	}
+	if err := formerEnds(ctx, tx, again, keys, sets); err != nil {
+		return nil, err
 	}
 	type edge struct {
 		Request   bench.RequestID
@@ -163,4 +172,30 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 		sets[e.Request] = set
 	}
 	return sets, nil
+}
+
+// formerEnds adds what had become of nodes before they were asked for again.
+func formerEnds(ctx context.Context, tx pgx.Tx, nodes []int64, keys map[int64]bench.JobKey, sets map[bench.RequestID]graphset.Set) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	type row struct {
+		NodeID int64
+		graphset.End
+	}
+	rows, err := all[row](ctx, tx, `
+		select node_id, asked_in, status, message, started_at, ended_at from node_end where node_id = any($1) order by node_id, rerun`, nodes)
+	if err != nil {
+		return err
+	}
+	ends := make(map[bench.JobKey][]graphset.End, len(nodes))
+	for _, r := range rows {
+		ends[keys[r.NodeID]] = append(ends[keys[r.NodeID]], r.End)
+	}
+	for _, set := range sets {
+		for i, n := range set.Nodes {
+			set.Nodes[i].Former = ends[n.Job]
+		}
+	}
+	return nil
 }

@@ -31,13 +31,14 @@ const activeWaiter = `
 	where w.job_id = j.id and ` + inItsTurn
 
 // readyWaiter narrows [activeWaiter] to requests in which every job that job j needs has
-// ended and, if their graph is made from a template, has ended as its edge demands. Optional
-// ones of the request do not keep others waiting. The status is a subquery of its own, so
-// that no plan reads the whole table of jobs first.
-const readyWaiter = activeWaiter + ` and not exists (
+// ended and, if their graph is made from a template, has ended as its edge demands; one that
+// runs again may have done so before. Optional ones of the request do not keep others
+// waiting. The status is a subquery of its own, so that no plan reads the whole table of
+// jobs first.
+var readyWaiter = activeWaiter + ` and not exists (
 	select from graph_edge e join graph g on g.id = e.graph_id join request_job fw on fw.request_id = g.request_id and fw.job_id = e.from_job
 	where e.to_job = j.id and g.request_id = w.request_id and not fw.optional and not fw.superseded
-		and (select f.status from job_queue f where f.id = e.from_job) in ('queued', 'handed_out', 'in_progress'))
+		and (select f.status from job_queue f where f.id = e.from_job) in ('queued', 'handed_out', 'in_progress') and not (` + succeededBefore + `))
 	and not exists (
 	select from graph_edge e join graph g on g.id = e.graph_id join graph_set gs on gs.request_id = g.request_id
 	where e.to_job = j.id and g.request_id = w.request_id and gs.definition is not null and not (` + inputMet + `))`
@@ -45,11 +46,11 @@ const readyWaiter = activeWaiter + ` and not exists (
 // inputMet matches an edge e of a graph g whose input has ended as it demands, or has been
 // replaced: another edge leads from what has its place. It is [graph.Condition.Given] in the
 // database.
-const inputMet = `
+var inputMet = `
 	coalesce(
 		(select fw.superseded from request_job fw where fw.request_id = g.request_id and fw.job_id = e.from_job),
 		(select n.superseded from service_node n where n.id = e.from_job), true)
-	or ` + endedAsDemanded
+	or ` + endedAsDemanded + ` or ` + succeededBefore
 
 // endedAsDemanded matches an edge e whose input has ended as it demands.
 const endedAsDemanded = `
@@ -61,7 +62,7 @@ const endedAsDemanded = `
 // expression for the request that receives the job.
 func handOutColumns(request string) string {
 	return request + ` as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
-	j.queue, j.turn, j.weight, j.priority, j.size_class, j.dispatch::text as dispatch, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command, j.name,
+	j.queue, j.rerun, j.turn, j.weight, j.priority, j.size_class, j.dispatch::text as dispatch, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command, j.name,
 	coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases, j.profiler`
 }
 
@@ -121,7 +122,7 @@ func (r handOutRow) described() bench.HandOut {
 	h := r.HandOut
 	h.Summary = r.summary()
 	h.Ref = bench.JobRef{
-		Project: h.Project, Key: h.Job, Kind: h.Kind, Tag: h.Tag, Versus: r.Versus, Backend: r.Backend, Profile: r.Profile,
+		Project: h.Project, Key: h.Job, Rerun: h.Rerun, Kind: h.Kind, Tag: h.Tag, Versus: r.Versus, Backend: r.Backend, Profile: r.Profile,
 		Name: r.Name, Benchmark: r.Benchmark, TestCases: r.TestCases, Profiler: r.Profiler,
 	}
 	if r.Command != nil && len(r.Command.Argv) > 0 {
@@ -131,7 +132,7 @@ func (r handOutRow) described() bench.HandOut {
 }
 
 // jobRefColumns selects the columns of a [bench.JobRef] from job j.
-const jobRefColumns = `j.project, j.key, j.kind, coalesce(j.tag, '') as tag, coalesce(j.versus, '') as versus, j.backend, j.profile, j.name,
+const jobRefColumns = `j.project, j.key, j.rerun, j.kind, coalesce(j.tag, '') as tag, coalesce(j.versus, '') as versus, j.backend, j.profile, j.name,
 	coalesce(j.command->'argv'->>0, '') as program, coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases, j.profiler`
 
 // requestRefColumns selects the columns of a [bench.RequestRef] from the request with

@@ -295,7 +295,7 @@ func TestAnAccountRunsNoMoreThanItsLimit(t *testing.T) {
 	require.Empty(t, other)
 
 	// A job's end frees the limit for another one, in any task queue.
-	_, err = r.FinishJob(t.Context(), out[0].Job, "enough")
+	_, err = r.FinishJob(t.Context(), out[0].Job, 0, "enough")
 	require.NoError(t, err)
 	queues, err := r.ReleaseLimited(t.Context(), "ada")
 	require.NoError(t, err)

@@ -86,7 +86,7 @@ func TestEachQueueGetsItsShareInTemporal(t *testing.T) {
 	// A running job no longer waits, so the next one is handed out.
 	r.start(ada[0], 1, one)
 	require.Equal(t, []bench.JobKey{ada[3].Key}, keys(r.handOut()))
-	_, err = r.FinishJob(t.Context(), ada[0].Key, "enough")
+	_, err = r.FinishJob(t.Context(), ada[0].Key, 0, "enough")
 	require.NoError(t, err)
 	require.Empty(t, r.handOut())
 
@@ -225,7 +225,7 @@ func TestCancellingARequestSparesSharedJobs(t *testing.T) {
 	r.handOut()
 	run := r.start(jobs[0], 1, c).Run
 	r.start(jobs[4], 1, c)
-	_, err := r.FinishJob(t.Context(), jobs[4].Key, "broken")
+	_, err := r.FinishJob(t.Context(), jobs[4].Key, 0, "broken")
 	require.NoError(t, err)
 
 	// The first two are handed out and running, the third is queued, the fourth shared,

@@ -37,7 +37,7 @@ func (r record) committed(sha string, at time.Time, values map[string][]float64)
 		_, err := r.StoreBlock(r.t.Context(), runID(job, 1), nil, []bench.RunError{{TestCase: &failed, Kind: bench.FailJob, Message: name + " exits with 3"}})
 		require.NoError(r.t, err)
 	}
-	_, err := r.FinishJob(r.t.Context(), job.Key, "some failed")
+	_, err := r.FinishJob(r.t.Context(), job.Key, 0, "some failed")
 	require.NoError(r.t, err)
 	require.NoError(r.t, r.FinishJobsOf(r.t.Context(), request.ID))
 	return request, runID(job, 1)

@@ -42,7 +42,7 @@ func (r record) plain(tag string, values []float64, benchmarks ...string) {
 	for _, b := range benchmarks {
 		r.block(runID(job, 1), measured(b, values...))
 	}
-	_, err := r.FinishJob(r.t.Context(), job.Key, "")
+	_, err := r.FinishJob(r.t.Context(), job.Key, 0, "")
 	require.NoError(r.t, err)
 }
 
@@ -69,7 +69,7 @@ func TestBothSidesAreMeasuredDespiteStoredResults(t *testing.T) {
 	// The next run continues the same job: only the rest is missing.
 	require.Equal(t, testCases("lo"), r.start(job, 2, r.register("c1")).Missing)
 	r.block(runID(job, 2), of("v1", measured("lo", 30)), of("", measured("lo", 40)))
-	end, err := r.FinishJob(t.Context(), job.Key, "")
+	end, err := r.FinishJob(t.Context(), job.Key, 0, "")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobSuccess, end.Status)
 
@@ -123,7 +123,7 @@ func TestOneSideAloneIsNotAccepted(t *testing.T) {
 
 	skipped := bench.TestCaseResult{TestCase: testCase("lo"), Skipped: "no docker", Tag: "v2"}
 	require.Equal(t, bench.BlockReceipt{Accepted: 2}, r.block(runID(job, 2), of("v1", measured("lo", 2)), skipped), "left out is a result")
-	end, err := r.FinishJob(t.Context(), job.Key, "")
+	end, err := r.FinishJob(t.Context(), job.Key, 0, "")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobSuccess, end.Status)
 	ofA, ofB, err := r.SamplesInTurns(t.Context(), project, "v1", "v2")
@@ -150,7 +150,7 @@ func TestMissingResultsOfAPairCountForBothSides(t *testing.T) {
 		[]bench.TestCaseResult{of("v1", measured("lo", 1)), of("v2", measured("lo", 2))},
 		[]bench.RunError{{TestCase: &gin, Kind: bench.FailJob, Message: "gin [v2]: exit code 3"}})
 	require.NoError(t, err)
-	end, err := r.FinishJob(t.Context(), job.Key, "")
+	end, err := r.FinishJob(t.Context(), job.Key, 0, "")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobFailure, end.Status)
 	require.Contains(t, end.Message, "2 of 4 test cases have no result")
@@ -234,7 +234,7 @@ func TestResultsAfterAPairAreNewerForEitherSide(t *testing.T) {
 	r := newRecord(t)
 	for _, tag := range []string{"v1", "v2"} {
 		request, job := r.oneJob(tag, "gin")
-		_, err := r.CancelJob(t.Context(), job.Key, "not for this one")
+		_, err := r.CancelJob(t.Context(), job.Key, 0, "not for this one")
 		require.NoError(t, err)
 		require.NoError(t, r.CompleteRequest(t.Context(), request.ID, bench.Cancelled, "", nil, ""))
 	}

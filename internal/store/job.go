@@ -12,7 +12,7 @@ import (
 
 const jobColumns = `j.id, j.project, j.key, coalesce(j.tag, '') as tag, coalesce(j.versus, '') as versus, j.kind, j.target, j.backend, j.profile,
 	coalesce(j.suite_hash, '') as suite_hash, j.test_cases, j.iterations, j.command, j.build, j.profiler, j.size_class, j.pool, j.task_queue,
-	j.generation, j.queue, j.weight, j.priority, j.status, j.message, j.request_created, j.created_at, j.handed_out_at,
+	j.generation, j.rerun, j.queue, j.weight, j.priority, j.status, j.message, j.request_created, j.created_at, j.handed_out_at,
 	coalesce(j.handed_out_to, '') as handed_out_to, j.started_at, j.completed_at,
 	coalesce(j.moved_from, '') as moved_from, j.moved_at, j.submitter, j.branch, j.constraints, j.shape, j.selected_at, j.selected_why, j.probe,
 	j.timeout_seconds, j.affinity_until, j.min_class, j.place as line, j.name, j.asked_by,
@@ -56,8 +56,11 @@ func lockJob(ctx context.Context, tx pgx.Tx, key bench.JobKey) (bench.Job, error
 // failure, with the message gaveUp or, if that is empty, the last errors. A job that has
 // ended does not change. Open runs are closed. Every call returns the waiters, so that a
 // repetition notifies them again.
-func (s *Store) FinishJob(ctx context.Context, key bench.JobKey, gaveUp string) (bench.JobEnd, error) {
-	return s.endJob(ctx, key, bench.RunLost, func(tx pgx.Tx, job bench.Job) (bench.JobStatus, string, error) {
+//
+// The end is that of the job as it was asked for rerun times. If it was asked for again
+// since, nothing changes, and the call returns how it had ended, without waiters.
+func (s *Store) FinishJob(ctx context.Context, key bench.JobKey, rerun int, gaveUp string) (bench.JobEnd, error) {
+	return s.endJob(ctx, key, rerun, bench.RunLost, func(tx pgx.Tx, job bench.Job) (bench.JobStatus, string, error) {
 		if job.Build != nil {
 			return finishBuild(ctx, tx, job, gaveUp)
 		}
@@ -76,10 +79,16 @@ func (s *Store) FinishJob(ctx context.Context, key bench.JobKey, gaveUp string) 
 
 // CancelJob ends a job as cancelled, with a message that says by whom and why. It returns
 // the same as [Store.FinishJob].
-func (s *Store) CancelJob(ctx context.Context, key bench.JobKey, message string) (bench.JobEnd, error) {
-	return s.endJob(ctx, key, bench.RunCancelled, func(pgx.Tx, bench.Job) (bench.JobStatus, string, error) {
+func (s *Store) CancelJob(ctx context.Context, key bench.JobKey, rerun int, message string) (bench.JobEnd, error) {
+	return s.endJob(ctx, key, rerun, bench.RunCancelled, func(pgx.Tx, bench.Job) (bench.JobStatus, string, error) {
 		return bench.JobCancelled, message, nil
 	})
+}
+
+// formerEnd says how a job had ended before it was asked for again.
+type formerEnd struct {
+	Status  bench.JobStatus
+	Message string
 }
 
 // jobWhose names the batch of a job, and its last run, and says whether others need it.
@@ -97,7 +106,7 @@ func (s *Store) BatchIsOpen(ctx context.Context, batch bench.RequestID) (bool, e
 	return open, wrap("looking for open jobs of batch "+string(batch), err)
 }
 
-func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutcome,
+func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs bench.RunOutcome,
 	decide func(pgx.Tx, bench.Job) (bench.JobStatus, string, error),
 ) (bench.JobEnd, error) {
 	var end bench.JobEnd
@@ -112,6 +121,11 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutc
 			return err
 		}
 		end = bench.JobEnd{Status: job.Status, Message: job.Message, TaskQueue: job.TaskQueue, Submitter: job.Submitter}
+		if job.Rerun != rerun {
+			former, err := one[formerEnd](ctx, tx, `select status, message from node_end where node_id = $1 and rerun = $2`, job.ID, rerun)
+			end.Status, end.Message = former.Status, former.Message
+			return err
+		}
 		whose, err := one[jobWhose](ctx, tx, `
 			select coalesce(j.submitted_with, '') as batch, coalesce(n.id, '') as run, coalesce(n.collector, '') as collector,
 				exists (select from graph_edge e where e.from_job = j.id and (select w.held from job_queue w where w.id = e.to_job and w.status = 'queued') = 'input') as needed

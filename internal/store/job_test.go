@@ -12,7 +12,7 @@ import (
 
 func (r record) finish(job bench.Job, gaveUp string) bench.JobEnd {
 	r.t.Helper()
-	end, err := r.FinishJob(r.t.Context(), job.Key, gaveUp)
+	end, err := r.FinishJob(r.t.Context(), job.Key, 0, gaveUp)
 	require.NoError(r.t, err)
 	return end
 }
@@ -121,7 +121,7 @@ func TestAnEndedJobReturnsItsWaitersAgain(t *testing.T) {
 
 	waiters := []bench.RequestRef{q.Ref(), other.Ref()}
 	for range 2 {
-		end, err := r.CancelJob(t.Context(), job.Key, "cancelled by ada")
+		end, err := r.CancelJob(t.Context(), job.Key, 0, "cancelled by ada")
 		require.NoError(t, err)
 		require.Equal(t, bench.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Run: run, Collector: "one", Waiters: waiters}, end)
 	}
@@ -129,9 +129,9 @@ func TestAnEndedJobReturnsItsWaitersAgain(t *testing.T) {
 	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Cancelled, "", nil, ""))
 	require.Equal(t, bench.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Run: run, Collector: "one", Waiters: waiters[1:]}, r.finish(job, "later"))
 
-	_, err := r.FinishJob(t.Context(), "nothing", "")
+	_, err := r.FinishJob(t.Context(), "nothing", 0, "")
 	require.ErrorIs(t, err, store.ErrNotFound)
-	_, err = r.CancelJob(t.Context(), "nothing", "")
+	_, err = r.CancelJob(t.Context(), "nothing", 0, "")
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
@@ -148,7 +148,7 @@ func TestConcurrentResultsAndJobEnd(t *testing.T) {
 			if who == 0 {
 				receipt, err = r.StoreBlock(t.Context(), run, []bench.TestCaseResult{measured("gin", 1)}, nil)
 			} else {
-				end, err = r.FinishJob(t.Context(), job.Key, "gave up")
+				end, err = r.FinishJob(t.Context(), job.Key, 0, "gave up")
 			}
 			return err
 		}) {
@@ -172,7 +172,7 @@ func TestProgressCountsDoneJobsAndTestCases(t *testing.T) {
 	r.block(r.start(jobs[2], 1, c).Run.ID, measured("bench2", 1))
 	r.finish(jobs[2], "")
 	r.finish(jobs[3], "no")
-	_, err = r.CancelJob(t.Context(), jobs[4].Key, "no")
+	_, err = r.CancelJob(t.Context(), jobs[4].Key, 0, "no")
 	require.NoError(t, err)
 
 	p, err := r.JobProgress(t.Context(), q.ID)

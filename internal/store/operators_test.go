@@ -34,7 +34,7 @@ func (r record) measure(job bench.Job, attempt int, c bench.Collector, results .
 	plan := r.start(job, attempt, c)
 	r.block(plan.Run.ID, results...)
 	require.NoError(r.t, r.FinishRun(r.t.Context(), plan.Run.ID, bench.RunEnd{Outcome: bench.RunSuccess}))
-	_, err := r.FinishJob(r.t.Context(), job.Key, "gave up")
+	_, err := r.FinishJob(r.t.Context(), job.Key, 0, "gave up")
 	require.NoError(r.t, err)
 }
 
@@ -328,7 +328,7 @@ func TestABuildRetryIsSharedByAllRequests(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	request, job := r.buildOf("v1", "a")
-	_, err := r.FinishJob(t.Context(), job.Key, "the compiler failed")
+	_, err := r.FinishJob(t.Context(), job.Key, 0, "the compiler failed")
 	require.NoError(t, err)
 	r.complete(request, bench.Failure)
 	done, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, byAda)
@@ -405,7 +405,7 @@ func TestAJobIsRetried(t *testing.T) {
 
 	// While its request is open, the next job replaces it in all requests that wait for
 	// it.
-	_, err = r.FinishJob(t.Context(), bad.Key, "broken")
+	_, err = r.FinishJob(t.Context(), bad.Key, 0, "broken")
 	require.NoError(t, err)
 	done, err := r.Reopen(t.Context(), request.ID, again, byAda)
 	require.NoError(t, err)
@@ -423,7 +423,7 @@ func TestAJobIsRetried(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 
 	// Not while its request is being completed.
-	_, err = r.FinishJob(t.Context(), next.Key, "broken again")
+	_, err = r.FinishJob(t.Context(), next.Key, 0, "broken again")
 	require.NoError(t, err)
 	require.NoError(t, r.FinishJobsOf(t.Context(), request.ID))
 	_, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{Job: next.Key}, byAda)
@@ -559,7 +559,7 @@ func TestAnOpenJobMeasuresInvalidResultsAgain(t *testing.T) {
 	next := r.start(job, 2, c)
 	require.Equal(t, testCases("gin", "kit"), next.Missing)
 	require.Equal(t, bench.BlockReceipt{Accepted: 2}, r.block(next.Run.ID, measured("gin", 3), measured("kit", 4)))
-	end, err := r.FinishJob(t.Context(), job.Key, "")
+	end, err := r.FinishJob(t.Context(), job.Key, 0, "")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobSuccess, end.Status)
 }

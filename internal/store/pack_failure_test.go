@@ -18,7 +18,7 @@ func measuredArtifacts(t *testing.T, tags ...string) (r record, measure func(tag
 		_, job := r.oneJob(tag, "gin", "kit")
 		plan := r.start(job, 1, collector)
 		r.block(plan.Run.ID, measured("gin", r.float(), r.float(), r.float()), measured("kit", r.float(), r.float()))
-		_, err := r.FinishJob(t.Context(), job.Key, "")
+		_, err := r.FinishJob(t.Context(), job.Key, 0, "")
 		require.NoError(t, err)
 	}
 	for _, tag := range tags {

@@ -18,7 +18,7 @@ func TestSheetsThatAreGivenArePacked(t *testing.T) {
 		_, job := r.oneJob(tag, "gin", "kit")
 		plan := r.start(job, 1, collector)
 		r.block(plan.Run.ID, measured("gin", 1, r.float()), measured("kit", r.float()))
-		_, err := r.FinishJob(t.Context(), job.Key, "")
+		_, err := r.FinishJob(t.Context(), job.Key, 0, "")
 		require.NoError(t, err)
 	}
 	_, err := r.PackResults(t.Context(), project)

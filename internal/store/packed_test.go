@@ -332,7 +332,7 @@ func (h *packedHistory) measure(tag string) {
 	}
 	require.NoError(h.t, h.FinishRun(h.t.Context(), plan.Run.ID, bench.RunEnd{Outcome: bench.RunSuccess}))
 	if h.random.IntN(4) > 0 { // else it stays open, and is not packed yet
-		_, err := h.FinishJob(h.t.Context(), job.Key, "")
+		_, err := h.FinishJob(h.t.Context(), job.Key, 0, "")
 		require.NoError(h.t, err)
 	}
 }
@@ -387,7 +387,7 @@ func TestACheckFindsWhatDiffers(t *testing.T) {
 				_, job := r.oneJob(tag, "gin", "kit")
 				plan := r.start(job, 1, collector)
 				r.block(plan.Run.ID, measured("gin", 1, 2, float64(len(tag))+r.float()), measured("kit", 3, r.float()))
-				_, err := r.FinishJob(t.Context(), job.Key, "")
+				_, err := r.FinishJob(t.Context(), job.Key, 0, "")
 				require.NoError(t, err)
 			}
 			n, err := r.PackResults(t.Context(), project)
@@ -418,7 +418,7 @@ func TestASheetThatCannotBeReadIsReadFromItsRows(t *testing.T) {
 	_, job := r.oneJob("v1", "gin", "kit")
 	plan := r.start(job, 1, r.register("one"))
 	r.block(plan.Run.ID, measured("gin", 1, 2), measured("kit", 3, 4))
-	_, err := r.FinishJob(t.Context(), job.Key, "")
+	_, err := r.FinishJob(t.Context(), job.Key, 0, "")
 	require.NoError(t, err)
 	n, err := r.PackResults(t.Context(), project)
 	require.NoError(t, err)
@@ -459,7 +459,7 @@ func TestLongHistoriesHaveSeveralStrips(t *testing.T) {
 		require.NoError(t, r.ExpandRequest(t.Context(), request.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
 		plan := r.start(job, 1, collector)
 		r.block(plan.Run.ID, measured("gin", r.float(), r.float()))
-		_, err := r.FinishJob(t.Context(), job.Key, "")
+		_, err := r.FinishJob(t.Context(), job.Key, 0, "")
 		require.NoError(t, err)
 	}
 	packAll := func() {

@@ -76,7 +76,7 @@ func TestOptionalJobsKeepARequestOpen(t *testing.T) {
 	require.Equal(t, 1, open)
 	require.Equal(t, []bench.RequestID{"rnobody"}, ended)
 
-	_, err := r.FinishJob(t.Context(), job.Key, "given up")
+	_, err := r.FinishJob(t.Context(), job.Key, 0, "given up")
 	require.NoError(t, err)
 	open, ended = state(0)
 	require.Zero(t, open)

@@ -21,9 +21,9 @@ import (
 // ErrNothingToMeasure reports that everything to be measured again has its results.
 var ErrNothingToMeasure = errors.New("everything to be measured has a result")
 
-// ReopenOptions selects the part of a request that is measured again. Jobs never change
-// and never run twice: new jobs of the next generation replace the former ones in the
-// request. Former results stay.
+// ReopenOptions selects the part of a request that is measured again. Jobs never change:
+// new jobs of the next generation replace the former ones in the request, or the former
+// ones run again for results of the next generation. Former results stay.
 type ReopenOptions struct {
 	// Job selects one job; empty: all of the request's.
 	Job bench.JobKey
@@ -32,7 +32,7 @@ type ReopenOptions struct {
 	Remeasure  bool
 	Benchmarks []string
 	// Retrigger chooses jobs by its graphs, which are measured again as a whole; nil: Job
-	// and Remeasure do.
+	// and Remeasure do. With [graphset.Choice.Rerun] no job is replaced: they run again.
 	Retrigger *graphset.Choice
 	// Present describes how the project measures now; nil: as before.
 	Present *Present
@@ -53,6 +53,8 @@ type Present struct {
 
 func (o ReopenOptions) action() string {
 	switch {
+	case o.reruns():
+		return "rerun"
 	case o.Retrigger != nil:
 		return "retrigger"
 	case o.Remeasure:
@@ -72,6 +74,9 @@ func (o ReopenOptions) graphReason() bench.GraphReason {
 	}
 	return bench.GraphRetry
 }
+
+// reruns reports whether jobs run again as themselves.
+func (o ReopenOptions) reruns() bool { return o.Retrigger != nil && o.Retrigger.Rerun }
 
 // some reports whether only certain jobs are replaced, so that the request may be open.
 func (o ReopenOptions) some() bool { return o.Job != "" || o.Retrigger != nil }
@@ -190,10 +195,15 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	}
 	open, dropped := 0, 0
 	var lacking []lackingJob
+	var again []bench.Job
 	var commands []bench.Job
 	for _, j := range former {
 		if j.Status.Open() {
 			open++ // it still waits, for a collector or for a request
+			continue
+		}
+		if o.options.reruns() {
+			again = append(again, j.Job)
 			continue
 		}
 		if j.Kind == bench.KindCommand { // decided without a query for each of thousands
@@ -231,7 +241,15 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	if err := o.replaceCommands(ctx, commands); err != nil {
 		return result, err
 	}
-	services, err := o.replaceServices(ctx)
+	repeat := o.replaceServices
+	if o.options.reruns() {
+		repeat = func(ctx context.Context) (int, error) { return o.rerun(ctx, again) }
+		for _, j := range again { // as a preview tells
+			lacking = append(lacking, lackingJob{j, j.TestCases})
+			result.Jobs, result.TestCases = result.Jobs+1, result.TestCases+len(j.TestCases)
+		}
+	}
+	services, err := repeat(ctx)
 	if err != nil {
 		return result, err
 	}
@@ -265,7 +283,7 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 		result.Message = "its jobs are written when it is its turn"
 	case o.again != nil:
 		result.Message += also(repetition)
-		if !act.DryRun {
+		if !act.DryRun && !o.options.reruns() {
 			if result.Graph, err = o.newestGraph(ctx); err != nil {
 				return result, err
 			}

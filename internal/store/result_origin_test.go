@@ -75,7 +75,7 @@ func TestResultsThatWereMeasuredAgainTellWhere(t *testing.T) {
 	}
 	first := runID(job, 1)
 	require.Equal(t, []bench.RunID{first, first}, runs(), "from rows")
-	_, err := r.FinishJob(t.Context(), job.Key, "")
+	_, err := r.FinishJob(t.Context(), job.Key, 0, "")
 	require.NoError(t, err)
 	pack()
 	require.Equal(t, []bench.RunID{first, first}, runs())
@@ -86,7 +86,7 @@ func TestResultsThatWereMeasuredAgainTellWhere(t *testing.T) {
 	second := r.start(again, 1, r.register("c1")).Run.ID
 	r.block(second, measured("gin", 1, 1))
 	require.Equal(t, []bench.RunID{second, first}, runs(), "stale")
-	_, err = r.FinishJob(t.Context(), again.Key, "")
+	_, err = r.FinishJob(t.Context(), again.Key, 0, "")
 	require.NoError(t, err)
 	pack()
 	require.Equal(t, []bench.RunID{second, first}, runs(), "sheets are what they were")
@@ -159,7 +159,7 @@ func TestManyReadAnArtifactWhileItChanges(t *testing.T) {
 		require.NoError(t, r.ExpandRequest(t.Context(), request.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(again)}))
 		last = r.start(again, 1, r.register("c1")).Run.ID
 		r.block(last, measured("gin", float64(n), float64(n)))
-		_, err := r.FinishJob(t.Context(), again.Key, "")
+		_, err := r.FinishJob(t.Context(), again.Key, 0, "")
 		require.NoError(t, err)
 		_, err = r.PackArtifact(t.Context(), project, "v1")
 		require.NoError(t, err)

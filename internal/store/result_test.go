@@ -112,7 +112,7 @@ func TestMissingResultsHaveReasons(t *testing.T) {
 
 	r.fail(r.start(job, 2, c).Run.ID, "sed", "exit status 2")
 	r.finish(job, "gave up")
-	_, err := r.CancelJob(t.Context(), unwanted.Key, "cancelled by ada")
+	_, err := r.CancelJob(t.Context(), unwanted.Key, 0, "cancelled by ada")
 	require.NoError(t, err)
 	want := map[string]string{"tar": "left out: needs docker", "sed": "failed: exit status 2", "cut": "cancelled by ada"}
 	require.Equal(t, want, lacking(), "zip has another job that is open")

@@ -91,7 +91,7 @@ func TestWhatIsRetriggeredStartsAfterWhatItNeeds(t *testing.T) {
 	require.Empty(t, r.handedOut(), "a sweep changes nothing")
 
 	// Its end releases them, however it ends.
-	end, err := r.FinishJob(t.Context(), next[parent.Key], "gave up")
+	end, err := r.FinishJob(t.Context(), next[parent.Key], 0, "gave up")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobFailure, end.Status)
 	require.True(t, end.Needed)
@@ -99,7 +99,7 @@ func TestWhatIsRetriggeredStartsAfterWhatItNeeds(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{small.TaskQueue()}, queues)
 	require.ElementsMatch(t, []bench.JobKey{next[gin.Key], next[kit.Key]}, r.handedOut())
-	end, err = r.FinishJob(t.Context(), next[parent.Key], "gave up")
+	end, err = r.FinishJob(t.Context(), next[parent.Key], 0, "gave up")
 	require.NoError(t, err)
 	require.False(t, end.Needed)
 	r.measure(r.job(next[gin.Key]), 1, c, measured("gin", 5))

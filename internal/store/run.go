@@ -43,7 +43,7 @@ type RunPlan struct {
 	Missing []bench.TestCase
 }
 
-const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, case when n.reason = 'rerun' then j.asked_by else '' end as asked_by, n.size_class, n.pool, n.collector, n.epoch, n.version,
+const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, n.rerun, n.generation, n.asked_by, n.size_class, n.pool, n.collector, n.epoch, n.version,
 	n.hardware_id, n.co_located, n.facts, n.outcome, n.message, n.output_tail, n.progress, n.log_size, n.started_at, n.finished_at,
 	n.timeout_seconds, n.probe, n.measured_seconds, n.peak_memory, n.cpu_seconds, n.announced_at is not null as announced`
 
@@ -186,16 +186,20 @@ func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, s
 	if len(start.Facts) > 0 {
 		c.Facts = json.RawMessage(document(start.Facts, "{}"))
 	}
-	run, err := bench.OpenRun(start.Run, start.Reason, job, c)
+	first, err := value[bool](ctx, tx, `select not exists (select from job_run where job_id = $1 and rerun = $2)`, job.ID, job.Rerun)
+	if err != nil {
+		return bench.Run{}, RunWait{}, err
+	}
+	run, err := bench.OpenRun(start.Run, start.Reason, first, job, c)
 	if err != nil {
 		return bench.Run{}, RunWait{}, err
 	}
 	if _, err := tx.Exec(ctx, `
-		insert into job_run (id, job_id, number, reason, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, timeout_seconds, probe, dispatch)
-		values (@id, @job_id, (select coalesce(max(number), 0) + 1 from job_run where job_id = @job_id), @reason, @size_class, @pool,
+		insert into job_run (id, job_id, number, reason, rerun, generation, asked_by, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, timeout_seconds, probe, dispatch)
+		values (@id, @job_id, (select coalesce(max(number), 0) + 1 from job_run where job_id = @job_id), @reason, @rerun, @generation, @asked_by, @size_class, @pool,
 			@collector, @epoch, @version, @hardware_id, @co_located, @facts, @timeout_seconds, @probe, (select dispatch from job_queue where id = @job_id))`,
 		pgx.NamedArgs{
-			"id": run.ID, "job_id": job.ID, "reason": run.Reason, "size_class": run.SizeClass, "pool": run.Pool,
+			"id": run.ID, "job_id": job.ID, "reason": run.Reason, "rerun": run.Rerun, "generation": run.Generation, "asked_by": run.AskedBy, "size_class": run.SizeClass, "pool": run.Pool,
 			"collector": run.Collector, "epoch": run.Epoch, "version": run.Version, "hardware_id": run.HardwareID,
 			"co_located": run.CoLocated, "facts": run.Facts, "timeout_seconds": run.TimeoutSeconds, "probe": run.Probe,
 		}); err != nil {
@@ -232,9 +236,9 @@ func missing(ctx context.Context, tx pgx.Tx, run bench.Run) ([]bench.TestCase, e
 		join test_case tc on tc.id = jt.test_case_id
 		where n.id = $1 and jt.done_class is null and not exists (
 			select from test_result r where r.artifact_id = jt.artifact_id and r.test_case_id = tc.id and r.size_class = n.size_class
-				and r.hardware_id = n.hardware_id and r.co_located = n.co_located and r.generation = j.generation
+				and r.hardware_id = n.hardware_id and r.co_located = n.co_located and r.generation = n.generation
 				and r.invalid_at is null)
-			and not exists (select from code_profile p where p.job_id = j.id)
+			and not exists (select from code_profile p join job_run its on its.id = p.run_id where p.job_id = j.id and its.rerun = n.rerun)
 		group by tc.id, jt.place
 		order by jt.place`, run.ID)
 }
@@ -252,11 +256,11 @@ func closeRuns(ctx context.Context, tx pgx.Tx, jobID int64, outcome bench.RunOut
 }
 
 // CloseLostRuns closes the open runs of a job as lost: the collector died, was shut down
-// or could not report.
-func (s *Store) CloseLostRuns(ctx context.Context, key bench.JobKey, message string) error {
+// or could not report. It leaves those alone that began after the job was asked for again.
+func (s *Store) CloseLostRuns(ctx context.Context, key bench.JobKey, rerun int, message string) error {
 	return s.inTx(ctx, "closing the lost runs of job "+string(key), func(tx pgx.Tx) error {
 		job, err := lockJob(ctx, tx, key)
-		if err != nil {
+		if err != nil || job.Rerun != rerun {
 			return err
 		}
 		return closeRuns(ctx, tx, job.ID, bench.RunLost, message)
@@ -299,7 +303,7 @@ func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end bench.RunEnd)
 		if err != nil {
 			return err
 		}
-		if late := run.Outcome == bench.RunLost && job.Status.Open(); run.Outcome != bench.RunRunning && !late {
+		if late := run.Outcome == bench.RunLost && job.Status.Open() && run.Rerun == job.Rerun; run.Outcome != bench.RunRunning && !late {
 			return nil
 		}
 		if _, err := tx.Exec(ctx, `

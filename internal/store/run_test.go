@@ -116,7 +116,7 @@ func TestTheFenceRefuses(t *testing.T) {
 	// All waiting requests have ended, the job has not.
 	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Expired, "", nil, ""))
 	require.ErrorIs(t, start(3, "one", newer.Epoch), store.ErrNobodyWaits)
-	_, err := r.FinishJob(t.Context(), job.Key, "")
+	_, err := r.FinishJob(t.Context(), job.Key, 0, "")
 	require.NoError(t, err)
 	require.ErrorIs(t, start(3, "one", newer.Epoch), store.ErrJobClosed)
 
@@ -170,7 +170,7 @@ func TestARunEndsOnce(t *testing.T) {
 	failed := bench.RunEnd{Outcome: bench.RunFailure, Message: "exit\x00 status 1", OutputTail: "panic: \xff"}
 	twice(t, func() error { return r.FinishRun(t.Context(), run, failed) })
 	require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}), "the first end stays")
-	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, "silent"))
+	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, 0, "silent"))
 	ended := r.run(run)
 	require.Equal(t, bench.RunFailure, ended.Outcome)
 	require.Equal(t, "exit\uFFFD status 1", ended.Message)
@@ -179,7 +179,7 @@ func TestARunEndsOnce(t *testing.T) {
 
 	// The collector may correct the end of its lost run while the job is open.
 	run = r.start(job, 2, c).Run.ID
-	twice(t, func() error { return r.CloseLostRuns(t.Context(), job.Key, "heartbeat timeout") })
+	twice(t, func() error { return r.CloseLostRuns(t.Context(), job.Key, 0, "heartbeat timeout") })
 	require.Equal(t, bench.RunLost, r.run(run).Outcome)
 	require.Equal(t, "heartbeat timeout", r.run(run).Message)
 	require.Empty(t, r.collector("one").CurrentRun)
@@ -187,7 +187,7 @@ func TestARunEndsOnce(t *testing.T) {
 	require.Equal(t, bench.RunTooSmall, r.run(run).Outcome)
 
 	run = r.start(job, 3, c).Run.ID
-	_, err := r.FinishJob(t.Context(), job.Key, "too often")
+	_, err := r.FinishJob(t.Context(), job.Key, 0, "too often")
 	require.NoError(t, err)
 	require.Equal(t, bench.RunLost, r.run(run).Outcome)
 	require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
@@ -195,7 +195,7 @@ func TestARunEndsOnce(t *testing.T) {
 
 	require.Error(t, r.FinishRun(t.Context(), run, bench.RunEnd{}))
 	require.ErrorIs(t, r.FinishRun(t.Context(), runID(job, 9), failed), store.ErrNotFound)
-	require.ErrorIs(t, r.CloseLostRuns(t.Context(), "nothing", ""), store.ErrNotFound)
+	require.ErrorIs(t, r.CloseLostRuns(t.Context(), "nothing", 0, ""), store.ErrNotFound)
 	_, err = r.Run(t.Context(), runID(job, 9))
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
@@ -239,13 +239,13 @@ func TestTheEndOfAJobNamesItsLastRun(t *testing.T) {
 		require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunFailure}))
 	}
 	for range 2 {
-		end, err := r.FinishJob(t.Context(), job.Key, "too often")
+		end, err := r.FinishJob(t.Context(), job.Key, 0, "too often")
 		require.NoError(t, err)
 		require.Equal(t, runID(job, 2), end.Run)
 		require.Equal(t, "two", end.Collector)
 	}
 	_, never := r.oneJob("v2", "gin")
-	end, err := r.CancelJob(t.Context(), never.Key, "not needed")
+	end, err := r.CancelJob(t.Context(), never.Key, 0, "not needed")
 	require.NoError(t, err)
 	require.Empty(t, end.Run)
 	require.Empty(t, end.Collector)

@@ -77,7 +77,7 @@ func TestAJobOfASet(t *testing.T) {
 	require.Empty(t, taken.MovedFrom)
 
 	// Without both collectors it is stranded.
-	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, "silent"))
+	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, 0, "silent"))
 	r.silent("three", time.Minute)
 	require.Equal(t, []bench.JobKey{job.Key}, r.stranded())
 	stranded, err := r.StrandedJobs(t.Context())
@@ -176,7 +176,7 @@ func TestAJobOfASetIsRetried(t *testing.T) {
 	request, job := r.command("v1", ours, bench.Constraints{Machines: ours.Set}, 0)
 	r.handOutAt(ours.TaskQueue())
 	r.start(job, 1, one)
-	_, err := r.FinishJob(t.Context(), job.Key, "it failed")
+	_, err := r.FinishJob(t.Context(), job.Key, 0, "it failed")
 	require.NoError(t, err)
 	tryAgain := func(place bench.Place) {
 		t.Helper()
@@ -190,7 +190,7 @@ func TestAJobOfASetIsRetried(t *testing.T) {
 		require.Positive(t, live)
 		require.Contains(t, r.taskQueues(one), place.TaskQueue())
 		r.start(r.job(jobs[0]), 1, one)
-		_, err = r.FinishJob(t.Context(), jobs[0], "it failed")
+		_, err = r.FinishJob(t.Context(), jobs[0], 0, "it failed")
 		require.NoError(t, err)
 	}
 	r.execute(`update collector_set set created_at = now() - interval '2 days'`)

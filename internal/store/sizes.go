@@ -246,7 +246,7 @@ type SizeLesson struct {
 // surroundings of n.
 const resumed = `exists (
 	select from job_test_case t
-	join test_result r on r.artifact_id = t.artifact_id and r.test_case_id = t.test_case_id and r.generation = j.generation and r.invalid_at is null
+	join test_result r on r.artifact_id = t.artifact_id and r.test_case_id = t.test_case_id and r.generation = n.generation and r.invalid_at is null
 	join job_run o on o.id = r.run_id
 	where t.job_id = j.id and o.id <> n.id and o.started_at < n.started_at
 		and (o.job_id = j.id or (r.size_class, r.hardware_id, r.co_located) = (n.size_class, n.hardware_id, n.co_located)))`

@@ -209,7 +209,7 @@ func writeRepeated(ctx context.Context, tx pgx.Tx, request bench.RequestID, w wr
 		where g.request_id = $1 and (e.to_job = any($2) or e.from_job = any($2)
 			and (exists (select from job_queue j join request_job w on w.job_id = j.id and w.request_id = $1 where j.id = e.to_job and j.status = 'queued' and not w.superseded)
 				or exists (select from service_node n where n.id = e.to_job and n.status = 'waiting' and not n.superseded))
-			and (not (`+endedAsDemanded+`) or (select n.latest from graph_node n where n.graph_id = g.id and n.job_id = e.to_job)))
+			and (not (`+endedAsDemanded+` or `+succeededBefore+`) or (select n.latest from graph_node n where n.graph_id = g.id and n.job_id = e.to_job)))
 		order by g.number, e.to_job, e.from_job`, request, former)
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func TestSessionsInTurnsArePairsByIteration(t *testing.T) {
 			marked.Collections[1].Disturbed = "steal: 12 %"
 		}
 		r.block(runID(job, 1), of("v1", measured("gin", values[0]...)), of("v2", marked))
-		_, err := r.FinishJob(t.Context(), job.Key, "")
+		_, err := r.FinishJob(t.Context(), job.Key, 0, "")
 		require.NoError(t, err)
 	}
 	there, back := r.sessionsOf("v1", "v2"), r.sessionsOf("v2", "v1")

@@ -116,7 +116,7 @@ func TestWhatKeepsAJobFromRunningIsNoWaiting(t *testing.T) {
 	}
 
 	// A second run is ready when the first one has ended, and only the last day counts.
-	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, "gone"))
+	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, 0, "gone"))
 	r.execute(`update job_run set finished_at = now() - interval '5 minutes'`)
 	plan = r.start(job, 2, c)
 	minutes(t, 5, plan.Wait.Waited, "since the end of the first run")
