@@ -103,6 +103,8 @@ type JobIdentity struct {
 	Profiler string `json:"profiler,omitempty"`
 	// Node is set for a job of a graph from a template, since two equal nodes are two jobs.
 	Node string `json:"node,omitempty"`
+	// Chunk is set for a part of a divided job.
+	Chunk int `json:"chunk,omitempty"`
 	// Generation is raised by a rerun that must measure again.
 	Generation int `json:"generation"`
 }

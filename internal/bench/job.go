@@ -146,6 +146,9 @@ type Work struct {
 	Profiler string
 	// Line is the number of the job within its batch, from 1; 0: no batch.
 	Line int
+	// Chunk numbers the parts of a divided job, from 1; 0: it is none. What a part measures is
+	// decided when its first run begins.
+	Chunk int
 	// Name is the submitter's name for a command, or that of the node for which a job of a
 	// graph from a template was written; may be empty. A build, which others share, has none.
 	Name string

@@ -128,7 +128,7 @@ func (w Work) checkSuite() error {
 		return invalid("versus", w.Versus, "an artifact cannot be measured in turns with itself")
 	case w.SuiteHash == "":
 		return invalid("suite", "", "the job measures no suite")
-	case len(w.TestCases) == 0:
+	case len(w.TestCases) == 0 && w.Chunk == 0: // others may measure all that a chunk would have
 		return invalid("test cases", "", "the job has none")
 	}
 	return nil
@@ -187,6 +187,10 @@ type PlannedJob struct {
 	// AffinityFor bounds the wait for a collector with the job's caches, from the
 	// moment of recording; 0: no wait. The record keeps its end, AffinityUntil.
 	AffinityFor time.Duration
+	// ChunkSet is shared by the chunks of one job, which are at least ChunkMin and at most
+	// ChunkOf; empty: it is not divided.
+	ChunkSet          JobKey
+	ChunkMin, ChunkOf int
 }
 
 // At returns the place where the job will wait.

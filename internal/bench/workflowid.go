@@ -64,13 +64,14 @@ type JobRef struct {
 	// Benchmark is the benchmark of the first test case, TestCases the number of cases.
 	Benchmark string
 	TestCases int
+	Chunk     int // number of the part of a divided job; 0: it is none
 }
 
 // Ref returns the job's reference.
 func (j Job) Ref() JobRef {
 	r := JobRef{
 		Project: j.Project, Key: j.Key, Rerun: j.Rerun, Kind: j.Kind, Tag: j.Tag, Versus: j.Versus, Backend: j.Backend, Profile: j.Profile,
-		Profiler: j.Profiler, Name: j.Name, TestCases: len(j.TestCases),
+		Profiler: j.Profiler, Name: j.Name, TestCases: len(j.TestCases), Chunk: j.Chunk,
 	}
 	if j.Command != nil && len(j.Command.Argv) > 0 {
 		r.Program = j.Command.Argv[0]
@@ -84,7 +85,7 @@ func (j Job) Ref() JobRef {
 // WorkflowID returns job/<project>/<what>/<work>/<job key>. What is the tag, or a
 // command's name, else "command". Work is a command's program, "build", or the
 // benchmark with profile, backend and profiler; several test cases are given by their number.
-// A job that was asked for again has rerun-<number> after its work.
+// A chunk has its number instead. A job that was asked for again has rerun-<number> after its work.
 func (r JobRef) WorkflowID() string {
 	what, work := r.labels()
 	if r.Rerun > 0 {
@@ -104,7 +105,9 @@ func (r JobRef) labels() (what, work string) {
 	if r.Versus != "" {
 		what += "~" + r.Versus
 	}
-	if r.TestCases != 1 {
+	if r.Chunk > 0 { // whose test cases are decided later
+		work = fmt.Sprintf("chunk-%d", r.Chunk)
+	} else if r.TestCases != 1 {
 		work = fmt.Sprintf("%d-test-cases", r.TestCases)
 	}
 	for _, part := range []string{r.Profile, r.Backend, r.Profiler} {

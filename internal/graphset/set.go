@@ -59,6 +59,8 @@ type Node struct {
 	// Only is its test case, if it has one alone; TestCases counts them.
 	Only      *bench.TestCase
 	TestCases int
+	// Chunk numbers the parts of a divided job, from 1; 0: it is none.
+	Chunk     int
 	SizeClass bench.SizeClass
 	Optional  bool
 	// Status describes the job for this request: one that was ended early has cancelled
@@ -112,6 +114,8 @@ type End struct {
 // Title says in words what the job measures or builds, or names the template's node.
 func (n Node) Title() string {
 	switch {
+	case n.Name != "" && n.Chunk > 0:
+		return fmt.Sprintf("%s, chunk %d", n.Name, n.Chunk)
 	case n.Name != "":
 		return n.Name
 	case n.Kind == bench.KindBuild:

@@ -14,7 +14,7 @@ import (
 func keyOf(j bench.Job, owner bench.RequestID, pool string) bench.JobKey {
 	id := bench.JobIdentity{
 		Request: owner, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Target: j.Target, Backend: j.Backend, Profile: j.Profile, Kind: j.Kind,
-		Suite: j.SuiteHash, TestCases: j.TestCases, SizeClass: j.SizeClass, Pool: pool, Line: j.Line, Profiler: j.Profiler, Generation: j.Generation,
+		Suite: j.SuiteHash, TestCases: j.TestCases, SizeClass: j.SizeClass, Pool: pool, Line: j.Line, Profiler: j.Profiler, Chunk: j.Chunk, Generation: j.Generation,
 	}
 	switch {
 	case j.Build != nil:

@@ -100,14 +100,14 @@ func (f Facts) NodeJobs(n graph.Node) ([]bench.PlannedJob, error) {
 	f.Node = n.Name
 	switch d := n.Job.Definition().(type) {
 	case graph.Benchmark:
-		if d.Chunks != nil && d.Chunks.Min > 1 {
-			return nil, notYet(fmt.Sprintf("asks for at least %d chunks, and a benchmark is not divided yet", d.Chunks.Min))
-		}
 		jobs, err := f.Own()
-		if err != nil || len(d.TestCases) == 0 {
+		if err == nil && len(d.TestCases) > 0 {
+			jobs, err = f.onlyCases(jobs, d.TestCases)
+		}
+		if err != nil || d.Chunks == nil {
 			return jobs, err
 		}
-		return f.onlyCases(jobs, d.TestCases)
+		return f.chunks(jobs, *d.Chunks), nil
 	case graph.Profile:
 		return f.Own()
 	case graph.Command:

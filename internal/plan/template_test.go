@@ -81,7 +81,6 @@ func TestWhatNoCollectorRunsYetIsRefused(t *testing.T) {
 	step := graph.Step{Argv: []string{"true"}}
 	for says, d := range map[string]graph.Definition{
 		"asks for uploads":                graph.Command{Target: linux, Steps: []graph.Step{step}, Uploads: []string{"out"}},
-		"asks for at least 2 chunks":      graph.Benchmark{Tag: "c7", Target: linux, Chunks: &graph.Chunks{Min: 2, Max: 4}},
 		"longest that the project allows": graph.Command{Target: linux, Steps: []graph.Step{{Argv: []string{"true"}, TimeoutSeconds: 86400}}},
 	} {
 		_, err := planNode(t, node(t, "odd", d))

@@ -113,7 +113,7 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 	nodes, err := all[node](ctx, tx, `
 		select g.request_id as request, n.job_id as place, '' as definition, g.number, n.input, j.key as job, n.name, n.limit_seconds, n.latest, n.skipped, coalesce(rj.stage, 'own') as stage, j.kind, j.target, coalesce(j.tag, '') as tag,
 			coalesce(j.versus, '') as versus, j.backend, j.profile, case when jsonb_array_length(j.test_cases) = 1 then j.test_cases -> 0 end as only,
-			jsonb_array_length(j.test_cases) as test_cases, j.size_class, coalesce(rj.optional, false) as optional, `+inGraph+` as status, j.rerun, j.asked_in, j.rerun > 0 as former_ends,
+			jsonb_array_length(j.test_cases) as test_cases, j.chunk, j.size_class, coalesce(rj.optional, false) as optional, `+inGraph+` as status, j.rerun, j.asked_in, j.rerun > 0 as former_ends,
 			case when j.status = 'queued' then j.held else '' end as held, j.message, greatest(j.created_at, g.created_at) as created_at, j.started_at,
 			`+inGraphEnd+` as ended_at, coalesce(former.key, '') as replaces, coalesce(rj.superseded, true) as replaced
 		from graph g join benchmark_request r on r.id = g.request_id join graph_node n on n.graph_id = g.id join job_queue j on j.id = n.job_id
@@ -121,7 +121,7 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 		where g.request_id = any($1)
 		union all
 		select g.request_id, n.job_id, v.definition, g.number, n.input, v.key, n.name, n.limit_seconds, n.latest, n.skipped, 'own',
-			'', '', '', '', '', '', null, 0, 0, false,
+			'', '', '', '', '', '', null, 0, 0, 0, false,
 			case when v.status = 'waiting' then 'queued' when v.status = 'skipped' then 'cancelled' else v.status end, v.rerun, v.asked_in, v.rerun > 0, '', v.message, greatest(v.created_at, g.created_at), v.ended_at,
 			v.ended_at, coalesce(former.key, ''), v.superseded
 		from graph g join graph_node n on n.graph_id = g.id join service_node v on v.id = n.job_id left join service_node former on former.id = n.replaces

@@ -63,7 +63,7 @@ const endedAsDemanded = `
 func handOutColumns(request string) string {
 	return request + ` as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
 	j.queue, j.rerun, j.turn, j.weight, j.priority, j.size_class, j.dispatch::text as dispatch, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command, j.name,
-	coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases, j.profiler`
+	coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases, j.chunk, j.profiler`
 }
 
 type handOutRow struct {
@@ -75,6 +75,7 @@ type handOutRow struct {
 	Name      string
 	Benchmark string
 	TestCases int
+	Chunk     int
 	Profiler  string
 }
 
@@ -123,7 +124,7 @@ func (r handOutRow) described() bench.HandOut {
 	h.Summary = r.summary()
 	h.Ref = bench.JobRef{
 		Project: h.Project, Key: h.Job, Rerun: h.Rerun, Kind: h.Kind, Tag: h.Tag, Versus: r.Versus, Backend: r.Backend, Profile: r.Profile,
-		Name: r.Name, Benchmark: r.Benchmark, TestCases: r.TestCases, Profiler: r.Profiler,
+		Name: r.Name, Benchmark: r.Benchmark, TestCases: r.TestCases, Chunk: r.Chunk, Profiler: r.Profiler,
 	}
 	if r.Command != nil && len(r.Command.Argv) > 0 {
 		h.Ref.Program = r.Command.Argv[0]
@@ -133,7 +134,7 @@ func (r handOutRow) described() bench.HandOut {
 
 // jobRefColumns selects the columns of a [bench.JobRef] from job j.
 const jobRefColumns = `j.project, j.key, j.rerun, j.kind, coalesce(j.tag, '') as tag, coalesce(j.versus, '') as versus, j.backend, j.profile, j.name,
-	coalesce(j.command->'argv'->>0, '') as program, coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases, j.profiler`
+	coalesce(j.command->'argv'->>0, '') as program, coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases, j.chunk, j.profiler`
 
 // requestRefColumns selects the columns of a [bench.RequestRef] from the request with
 // this alias.
@@ -171,6 +172,9 @@ func (r handOutRow) summary() string {
 	cases := "test cases"
 	if r.TestCases == 1 {
 		cases = "test case"
+	}
+	if r.Chunk > 0 {
+		return fmt.Sprintf("%s: chunk %d on %s", strings.Join(parts, " "), r.Chunk, r.Target)
 	}
 	return fmt.Sprintf("%s: %d %s on %s", strings.Join(parts, " "), r.TestCases, cases, r.Target)
 }

@@ -15,7 +15,7 @@ const jobColumns = `j.id, j.project, j.key, coalesce(j.tag, '') as tag, coalesce
 	j.generation, j.rerun, j.queue, j.weight, j.priority, j.status, j.message, j.request_created, j.created_at, j.handed_out_at,
 	coalesce(j.handed_out_to, '') as handed_out_to, j.started_at, j.completed_at,
 	coalesce(j.moved_from, '') as moved_from, j.moved_at, j.submitter, j.branch, j.constraints, j.shape, j.selected_at, j.selected_why, j.probe,
-	j.timeout_seconds, j.affinity_until, j.min_class, j.place as line, j.name, j.asked_by,
+	j.timeout_seconds, j.affinity_until, j.min_class, j.place as line, j.chunk, j.name, j.asked_by,
 	(select count(*) from job_test_case_state t where t.job_id = j.id and t.done) as done`
 
 // Job reads a job.

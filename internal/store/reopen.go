@@ -203,7 +203,9 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 			continue
 		}
 		if o.options.reruns() {
-			again = append(again, j.Job)
+			if len(j.TestCases) > 0 || j.Build != nil { // but for a chunk that others have measured
+				again = append(again, j.Job)
+			}
 			continue
 		}
 		if j.Kind == bench.KindCommand { // decided without a query for each of thousands

@@ -74,9 +74,14 @@ func (s *Store) JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, err
 // A collector that is draining, is out of date or does not meet the job's constraints
 // begins no new run: ErrDraining, ErrOutdated, ErrUnfit. It may continue a run that it
 // has begun.
+//
+// With its first run, a chunk gets the test cases that it measures.
 func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 	var plan RunPlan
 	err := s.inTx(ctx, "starting run "+string(start.Run), func(tx pgx.Tx) error {
+		if err := lockChunks(ctx, tx, start.Run.Job()); err != nil {
+			return err
+		}
 		job, err := lockJob(ctx, tx, start.Run.Job())
 		if err != nil {
 			return err
@@ -98,6 +103,9 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 				return err
 			}
 			if err := mayBegin(collector, job); err != nil {
+				return err
+			}
+			if err := formChunk(ctx, tx, job); err != nil {
 				return err
 			}
 			var wait RunWait
