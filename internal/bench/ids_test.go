@@ -78,6 +78,7 @@ func TestEveryFieldChangesTheKey(t *testing.T) {
 		"Pool":       func(id *bench.JobIdentity) { id.Pool = "two" },
 		"Line":       func(id *bench.JobIdentity) { id.Line = 7 },
 		"Profiler":   func(id *bench.JobIdentity) { id.Profiler = "perf" },
+		"Chunk":      func(id *bench.JobIdentity) { id.Chunk = 2 },
 		"Node":       func(id *bench.JobIdentity) { id.Node = "measure" },
 		"Generation": func(id *bench.JobIdentity) { id.Generation = 2 },
 	}

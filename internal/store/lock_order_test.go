@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graph"
+	"github.com/benchloom/benchloom/internal/graphset"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
@@ -68,6 +70,15 @@ func operateTogether(t *testing.T, rounds int) {
 		},
 		"reopen": func(random *rand.Rand) error {
 			_, err := r.Reopen(t.Context(), ids[random.IntN(requests)], store.ReopenOptions{Queue: "project:go"}, act)
+			return err
+		},
+		"rerun": func(random *rand.Rand) error {
+			choice := graphset.Choice{Rerun: true, Downstream: graphset.DownstreamAll}
+			choice.Select.Kinds = []graph.Kind{graph.KindBenchmark}
+			_, err := r.Reopen(t.Context(), ids[random.IntN(requests)], store.ReopenOptions{Queue: "project:go", Retrigger: &choice}, act)
+			if refused := (*graphset.NothingChosenError)(nil); errors.As(err, &refused) {
+				return store.ErrConflict
+			}
 			return err
 		},
 		"admit": func(*rand.Rand) error {
