@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -179,7 +180,8 @@ func TestWhatCannotBeRetriggered(t *testing.T) {
 		"a portion of nothing":     {id, `{"select": "state=failure", "downstream": "portion"}`, http.StatusUnprocessableEntity, "a portion needs the jobs whose dependents it selects"},
 		"too many jobs":            {id, `{"jobs": [` + keys(10_001) + `]}`, http.StatusUnprocessableEntity, "expected array length \u003c= 10000"},
 		"a million jobs":           {id, `{"jobs": [` + keys(1_000_000) + `]}`, http.StatusRequestEntityTooLarge, "body"},
-		"another field":            {id, `{"times": 1000000}`, http.StatusUnprocessableEntity, "unexpected property"},
+		"a million times":          {id, `{"times": 1000000}`, http.StatusUnprocessableEntity, "expected number \u003c= 100"},
+		"another field":            {id, `{"often": 2}`, http.StatusUnprocessableEntity, "unexpected property"},
 	} {
 		r := b.send(t, "writer", http.MethodPost, "/api/v1/graphs/"+c.graph+"/retrigger", c.body)
 		require.Equal(t, c.status, r.status, "%s: %s", name, r.body)
@@ -234,6 +236,18 @@ func TestARerunByTheAPI(t *testing.T) {
 	require.Contains(t, p.section("jobs"), "passed 1 of 2")
 	_, err = b.writer.Rerun(t.Context(), id, apiclient.Retrigger{Jobs: []bench.JobKey{j.key}}, false)
 	require.ErrorContains(t, err, "has not ended, it is ready")
+
+	// A call that would take more than it allows changes nothing.
+	other := b.measure(t, "1.25.0", 1, c)
+	in = apiclient.Retrigger{Jobs: []bench.JobKey{other.key}, Times: 100, Budget: 1e-9}
+	for _, call := range []func(context.Context, string, apiclient.Retrigger, bool) (apiclient.RequestOperation, error){b.writer.Rerun, b.writer.Retrigger} {
+		_, err = call(t.Context(), string(other.request.ID), in, false)
+		require.ErrorContains(t, err, "of machine time, as it took last, and the call allows 1ns; choose less, or allow more")
+	}
+	in.Budget = 1e6
+	done, err := b.writer.Rerun(t.Context(), string(other.request.ID), in, true)
+	require.NoError(t, err)
+	require.Equal(t, "1 job, 2 test cases, 100 times each", done.Operation.Message)
 	_, err = b.reader.Rerun(t.Context(), id, in, true)
 	require.Error(t, err, "readers may not")
 }

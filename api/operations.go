@@ -339,7 +339,7 @@ func (s *operatorHandlers) again(ctx context.Context, in *retriggerGraph, rerun 
 	if choice.Downstream, err = graphset.ParseDownstream(in.Body.Downstream); err != nil {
 		return nil, err
 	}
-	again := store.ReopenOptions{Retrigger: &choice}
+	again := store.ReopenOptions{Retrigger: &choice, Times: in.Body.Times, Budget: time.Duration(in.Body.Budget * float64(time.Second))}
 	if in.DryRun {
 		return s.previewed(ctx, r, again, in.Body.Act)
 	}
@@ -351,11 +351,14 @@ func refusedAgain(r bench.Request, again store.ReopenOptions, err error) error {
 	var choice *graphset.ChoiceError
 	var nothing *graphset.NothingChosenError
 	var downstream *graphset.DownstreamError
+	var budget *store.BudgetError
 	switch show := fmt.Sprintf("'benchloom graph show %s' shows them", r.ID); {
 	case errors.As(err, &choice) && choice.TooLate:
 		return problemf(http.StatusConflict, "too-late", "job %s %s: '%s'", choice.Job, choice.Why, strings.Join(retriggerFor(r, *again.Retrigger), " "))
 	case errors.As(err, &choice):
 		return problemf(http.StatusConflict, "cannot-run-again", "job %s %s; %s", choice.Job, choice.Why, show)
+	case errors.As(err, &budget):
+		return problemf(http.StatusConflict, "budget", "request %s: %s; choose less, or allow more", r.ID, budget)
 	case errors.As(err, &nothing):
 		return problemf(http.StatusUnprocessableEntity, "nothing-to-measure", "request %s: %s; %s", r.ID, nothing, show)
 	case errors.As(err, &downstream):

@@ -27,7 +27,7 @@ type graphAPI interface {
 func (p *Pages) graphPages() []page {
 	return []page{
 		{pattern: "/graphs/{graph}", parameters: []string{showParameter, groupParameter, pageParameter}, show: p.graph},
-		{pattern: "/graphs/{graph}/retrigger", parameters: append([]string{jobParameter, downstreamParameter, asParameter}, selectorFields...), show: p.retrigger},
+		{pattern: "/graphs/{graph}/retrigger", parameters: append([]string{jobParameter, downstreamParameter, asParameter, timesParameter}, selectorFields...), show: p.retrigger},
 	}
 }
 

@@ -3,8 +3,10 @@ package pages
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -23,6 +25,7 @@ const (
 	jobParameter        = "job"
 	downstreamParameter = "downstream"
 	asParameter         = "as"
+	timesParameter      = "times"
 )
 
 // Ways to run jobs again: by new jobs, or as themselves.
@@ -54,8 +57,9 @@ type retriggerView struct {
 	// given, or none.
 	Downstream []graphset.Answer
 	Chosen     string
-	// As is the way in which they run again, [asNew] or [asRerun].
-	As string
+	// As is the way in which they run again, [asNew] or [asRerun], and Times how often.
+	As    string
+	Times int
 	// Asked reports that something was chosen, Preview what that means: the first of so many
 	// Jobs. Nil: nothing can run again, and Why says why.
 	Asked   bool
@@ -82,6 +86,11 @@ func (p *Pages) retrigger(v *visit) (*view, error) {
 	if err := checkAs(as); err != nil {
 		return nil, err
 	}
+	times, err := readTimes(v.get(timesParameter))
+	if err != nil {
+		return nil, err
+	}
+	in.Times = times
 	detail, err := v.api.Graph(v.Context(), v.PathValue("graph"))
 	if err != nil {
 		return nil, err
@@ -101,7 +110,7 @@ func (p *Pages) retrigger(v *visit) (*view, error) {
 	in.Select = strings.Join(selected, ",")
 	out := retriggerView{
 		GraphDetail: detail, Choices: choicesOf(detail, v), Benchmark: v.get("benchmark"), Downstream: graphset.Answers(), Chosen: cmp.Or(in.Downstream, string(graphset.DownstreamNone)),
-		Asked: len(query) > 0, As: as,
+		Asked: len(query) > 0, As: as, Times: times,
 	}
 	for _, n := range detail.Nodes {
 		if slices.Contains(in.Jobs, n.Job) && !n.Input {
@@ -137,6 +146,21 @@ func checkAs(as string) error {
 	}
 	return nil
 }
+
+// readTimes reads how often jobs run; empty: once.
+func readTimes(text string) (int, error) {
+	if text == "" {
+		return 1, nil
+	}
+	times, err := strconv.Atoi(text)
+	if err != nil || times < 1 || times > maxTimes {
+		return 0, badParameter(timesParameter, text, fmt.Sprintf("it may be 1 to %d", maxTimes))
+	}
+	return times, nil
+}
+
+// maxTimes is the API's bound.
+const maxTimes = 100
 
 // ask previews what was chosen.
 func (r *retriggerView) ask(v *visit, in apiclient.Retrigger) error {
@@ -181,7 +205,7 @@ func retriggerFields(in apiclient.Retrigger) []field {
 	for _, job := range in.Jobs {
 		fields = append(fields, field{jobParameter, string(job)})
 	}
-	return append(fields, field{"select", in.Select}, field{downstreamParameter, in.Downstream})
+	return append(fields, field{"select", in.Select}, field{downstreamParameter, in.Downstream}, field{timesParameter, strconv.Itoa(in.Times)})
 }
 
 func retriggerCommand(as, ref string, in apiclient.Retrigger) []string {
@@ -194,6 +218,9 @@ func retriggerCommand(as, ref string, in apiclient.Retrigger) []string {
 	}
 	if in.Downstream != "" {
 		command = append(command, "--downstream", in.Downstream)
+	}
+	if in.Times > 1 {
+		command = append(command, "--times", strconv.Itoa(in.Times))
 	}
 	return command
 }
@@ -208,6 +235,10 @@ func (p *Pages) graphActions() []action {
 		return "/graphs/" + segments(v.PathValue("graph")), err
 	}}, {"/graphs/{graph}/retrigger", func(v *visit) (string, error) {
 		in := apiclient.Retrigger{Act: v.sent(), Select: v.PostFormValue("select"), Downstream: v.PostFormValue(downstreamParameter)}
+		var err error
+		if in.Times, err = readTimes(v.PostFormValue(timesParameter)); err != nil {
+			return "", err
+		}
 		for _, job := range v.PostForm[jobParameter] {
 			in.Jobs = append(in.Jobs, bench.JobKey(job))
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -54,6 +55,7 @@ show'. With --preview, nothing runs: it only tells which jobs would, and their m
 time.`,
 		Example: `  benchloom rerun go:1.26.0 --select state=failure --reason "a full disk"
   benchloom rerun r7k2m4q9xt2 5kq2n7x3b4m6p2aa --downstream all --preview
+  benchloom rerun r7k2m4q9xt2 5kq2n7x3b4m6p2aa --times 5 --budget 2h
   benchloom rerun r7k2m4q9xt2-1 --downstream none --key again-1`,
 	})
 }
@@ -64,6 +66,7 @@ func again(call func(*apiclient.Client, context.Context, string, apiclient.Retri
 	var in apiclient.Retrigger
 	var selectors []string
 	var preview bool
+	var budget time.Duration
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return usage(errors.New("name the graph, or the request, of which jobs run again"))
@@ -93,7 +96,7 @@ func again(call func(*apiclient.Client, context.Context, string, apiclient.Retri
 		if err != nil {
 			return err
 		}
-		in.Act = f.act()
+		in.Act, in.Budget = f.act(), budget.Seconds()
 		r, err := call(api, cmd.Context(), ref, in, preview)
 		if err != nil {
 			return reached(err)
@@ -113,6 +116,8 @@ func again(call func(*apiclient.Client, context.Context, string, apiclient.Retri
 	f.add(cmd)
 	cmd.Flags().StringSliceVar(&selectors, "select", nil, "jobs to run again, or the portion downstream of named ones: FIELD=VALUE (repeatable)")
 	cmd.Flags().StringVar(&in.Downstream, "downstream", "", "what becomes of the jobs that need them: none, portion, all")
+	cmd.Flags().IntVar(&in.Times, "times", 1, "how often each of them runs, 1 to 100")
+	cmd.Flags().DurationVar(&budget, "budget", 0, "refuse what would take more machine time than this, such as 2h; 0: whatever it takes")
 	cmd.Flags().BoolVar(&preview, "preview", false, "only tell what would run again, and its machine time")
 	return cmd
 }

@@ -191,6 +191,8 @@ type PlannedJob struct {
 	// ChunkOf; empty: it is not divided.
 	ChunkSet          JobKey
 	ChunkMin, ChunkOf int
+	// Again counts the further times that the job runs, one after the other.
+	Again int
 }
 
 // At returns the place where the job will wait.

@@ -207,10 +207,10 @@ func insertJob(ctx context.Context, tx pgx.Tx, j bench.PlannedJob, sets *placeSe
 	tag, err := tx.Exec(ctx, `
 		insert into job_queue (project, key, tag, artifact_id, versus, versus_artifact_id, kind, target, backend, profile, suite_hash, test_cases, iterations,
 			command, build, size_class, pool, task_queue, generation, queue, weight, priority, status, request_created,
-			submitter, branch, constraints, shape, min_class, place, name, asked_by, profiler, chunk, chunk_set, chunk_of, chunk_min, affinity_until)
+			submitter, branch, constraints, shape, min_class, place, name, asked_by, profiler, chunk, chunk_set, chunk_of, chunk_min, again, affinity_until)
 		values (@project, @key, nullif(@tag, ''), @artifact_id, nullif(@versus, ''), (@sides::bigint[])[2], @kind, @target, @backend, @profile, nullif(@suite_hash, ''),
 			@test_cases, @iterations, @command, @build, @size_class, @pool, @task_queue, @generation, @queue, @weight, @priority,
-			'queued', @request_created, @submitter, @branch, @constraints, @shape, @min_class, @line, @name, @asked_by, @profiler, @chunk, nullif(@chunk_set, ''), @chunk_of, @chunk_min,
+			'queued', @request_created, @submitter, @branch, @constraints, @shape, @min_class, @line, @name, @asked_by, @profiler, @chunk, nullif(@chunk_set, ''), @chunk_of, @chunk_min, @again,
 			case when @affinity > 0 then now() + make_interval(secs => @affinity) end)
 		on conflict (key) do nothing`,
 		pgx.NamedArgs{
@@ -221,7 +221,7 @@ func insertJob(ctx context.Context, tx pgx.Tx, j bench.PlannedJob, sets *placeSe
 			"task_queue": j.TaskQueue, "generation": j.Generation, "queue": j.Queue, "weight": j.Weight,
 			"priority": j.Priority, "request_created": j.RequestCreated,
 			"submitter": j.Submitter, "branch": j.Branch, "constraints": j.Constraints, "shape": j.Shape, "min_class": j.MinClass,
-			"line": j.Line, "name": j.Name, "asked_by": j.AskedBy, "profiler": j.Profiler, "chunk": j.Chunk, "chunk_set": j.ChunkSet, "chunk_of": j.ChunkOf, "chunk_min": j.ChunkMin, "affinity": j.AffinityFor.Seconds(),
+			"line": j.Line, "name": j.Name, "asked_by": j.AskedBy, "profiler": j.Profiler, "chunk": j.Chunk, "chunk_set": j.ChunkSet, "chunk_of": j.ChunkOf, "chunk_min": j.ChunkMin, "again": j.Again, "affinity": j.AffinityFor.Seconds(),
 		})
 	if err != nil {
 		return unknownReference(err)

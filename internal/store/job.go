@@ -55,7 +55,8 @@ func lockJob(ctx context.Context, tx pgx.Tx, key bench.JobKey) (bench.Job, error
 // has an accepted result, or its build is stored, whatever gaveUp says; otherwise a
 // failure, with the message gaveUp or, if that is empty, the last errors. A job that has
 // ended does not change. Open runs are closed. Every call returns the waiters, so that a
-// repetition notifies them again.
+// repetition notifies them again. A job that was asked for several times is asked for once
+// more, unless its build is stored by now.
 //
 // The end is that of the job as it was asked for rerun times. If it was asked for again
 // since, nothing changes, and the call returns how it had ended, without waiters.
@@ -143,6 +144,11 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs be
 			if _, err := tx.Exec(ctx, `update job_queue set status = $2, message = $3, completed_at = now() where id = $1`,
 				job.ID, end.Status, end.Message); err != nil {
 				return err
+			}
+			if end.Status != bench.JobCancelled && !(job.Build != nil && end.Status == bench.JobSuccess) {
+				if err := nextTime(ctx, tx, job); err != nil {
+					return err
+				}
 			}
 		}
 		if err := closeRuns(ctx, tx, job.ID, runs, "the job ended as "+string(end.Status)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,6 +21,17 @@ import (
 
 // ErrNothingToMeasure reports that everything to be measured again has its results.
 var ErrNothingToMeasure = errors.New("everything to be measured has a result")
+
+// MaxTimes bounds how often one call runs a job.
+const MaxTimes = 100
+
+// BudgetError reports that what was asked for would take more machine time than the call
+// allows.
+type BudgetError struct{ Takes, Budget time.Duration }
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("it would take %s of machine time, as it took last, and the call allows %s", e.Takes.Round(time.Second), e.Budget)
+}
 
 // ReopenOptions selects the part of a request that is measured again. Jobs never change:
 // new jobs of the next generation replace the former ones in the request, or the former
@@ -38,6 +50,11 @@ type ReopenOptions struct {
 	Present *Present
 	// Queue takes the request's jobs that are written later.
 	Queue string
+	// Times counts the runs of each chosen job of a Retrigger, 1 to [MaxTimes], one after the
+	// other; 0: once.
+	Times int
+	// Budget bounds the machine time of a Retrigger, as its jobs took it last; 0: no bound.
+	Budget time.Duration
 }
 
 // Present describes how a project measures now. Its functions are called in a transaction
@@ -78,6 +95,9 @@ func (o ReopenOptions) graphReason() bench.GraphReason {
 // reruns reports whether jobs run again as themselves.
 func (o ReopenOptions) reruns() bool { return o.Retrigger != nil && o.Retrigger.Rerun }
 
+// again counts the further times that chosen jobs run.
+func (o ReopenOptions) again() int { return max(o.Times, 1) - 1 }
+
 // some reports whether only certain jobs are replaced, so that the request may be open.
 func (o ReopenOptions) some() bool { return o.Job != "" || o.Retrigger != nil }
 
@@ -94,6 +114,9 @@ func (o ReopenOptions) detail() json.RawMessage {
 		}
 		if !o.Retrigger.Select.Empty() {
 			d["select"] = o.Retrigger.Select.String()
+		}
+		if o.Times > 1 {
+			d["times"] = o.Times
 		}
 		return detail(d)
 	case len(o.Benchmarks) > 0:
@@ -117,7 +140,7 @@ func (o ReopenOptions) detail() json.RawMessage {
 // everything has a result, or no test case has the named benchmarks; ErrNotFound if the
 // job does not belong to the request, or the request has no graph; a
 // [fairshare.TooManyWaiting] or [fairshare.TooEarly] if account limits forbid it; and the
-// errors of [graphset.Set.Repeat].
+// errors of [graphset.Set.Repeat], and a [BudgetError].
 func (s *Store) Reopen(ctx context.Context, id bench.RequestID, options ReopenOptions, act Act) (Operation, error) {
 	what, err := s.onRequest(ctx, options.action(), id)
 	if err != nil {
@@ -175,6 +198,8 @@ type lackingJob struct {
 func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	ended := o.request.Status == bench.Completed
 	switch {
+	case o.options.Times < 0 || o.options.Times > MaxTimes || o.options.Times > 1 && o.options.Retrigger == nil:
+		return OperationResult{}, fmt.Errorf("%w: times is %d; use 1 to %d", bench.ErrInvalid, o.options.Times, MaxTimes)
 	case !ended && !o.options.some():
 		return OperationResult{}, fmt.Errorf("%w: it has not ended: it is %s", ErrConflict, o.request.Status)
 	case !ended && o.request.JobsDoneAt != nil:
@@ -266,9 +291,16 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 		return result, err
 	}
 	result.Jobs, result.TestCases = result.Jobs+len(commands), result.TestCases+len(commands)
-	if act.DryRun {
-		if result.Preview, err = o.preview(ctx, lacking, commands); err != nil {
+	if act.DryRun || o.options.Budget > 0 {
+		preview, takes, err := o.preview(ctx, lacking, commands)
+		if err != nil {
 			return result, err
+		}
+		if o.options.Budget > 0 && takes > o.options.Budget {
+			return result, &BudgetError{Takes: takes, Budget: o.options.Budget}
+		}
+		if act.DryRun {
+			result.Preview = preview
 		}
 	}
 	switch {
@@ -284,6 +316,9 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	case len(former) == 0 || dropped > 0:
 		result.Message = "its jobs are written when it is its turn"
 	case o.again != nil:
+		if o.options.Times > 1 {
+			result.Message += fmt.Sprintf(", %d times each", o.options.Times)
+		}
 		result.Message += also(repetition)
 		if !act.DryRun && !o.options.reruns() {
 			if result.Graph, err = o.newestGraph(ctx); err != nil {
@@ -419,7 +454,7 @@ func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, er
 // test cases all have results by now is only removed.
 func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.TestCase) (int, error) {
 	next := bench.PlannedJob{Job: unstarted(former)}
-	next.AskedBy = o.who
+	next.AskedBy, next.Again = o.who, o.options.again()
 	next.SuiteHash, cases = o.present(former, cases)
 	if len(cases) > 0 || len(former.TestCases) == 0 {
 		next.TestCases = slices.Clone(cases)

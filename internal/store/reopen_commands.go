@@ -52,9 +52,9 @@ func (o reopening) replaceCommands(ctx context.Context, former []bench.Job) erro
 				insert into artifact (project, tag) select @project, key from line returning id, tag
 			), job as (
 				insert into job_queue (project, key, tag, artifact_id, kind, target, test_cases, iterations, command, size_class, pool, task_queue,
-					generation, queue, weight, priority, status, request_created, submitter, branch, constraints, shape, min_class, place, name, asked_by)
+					generation, queue, weight, priority, status, request_created, submitter, branch, constraints, shape, min_class, place, name, asked_by, again)
 				select f.project, l.key, f.tag, own.id, f.kind, f.target, f.test_cases, f.iterations, f.command, f.size_class, f.pool, l.task_queue,
-					f.generation + 1, f.queue, f.weight, f.priority, 'queued', f.request_created, f.submitter, f.branch, f.constraints, f.shape, f.min_class, f.place, f.name, @who
+					f.generation + 1, f.queue, f.weight, f.priority, 'queued', f.request_created, f.submitter, f.branch, f.constraints, f.shape, f.min_class, f.place, f.name, @who, @again
 				from line l join job_queue f on f.id = l.former join own on own.tag = l.key order by f.id
 				returning id, key, artifact_id
 			), next as (
@@ -67,7 +67,7 @@ func (o reopening) replaceCommands(ctx context.Context, former []bench.Job) erro
 			)
 			insert into job_test_case (job_id, artifact_id, test_case_id, place)
 			select n.id, n.artifact_id, t.test_case_id, t.place from next n join job_test_case t on t.job_id = n.former`,
-			pgx.NamedArgs{"ids": ids, "keys": keys, "task_queues": taskQueues, "project": o.request.Project, "request": o.request.ID, "who": o.who})
+			pgx.NamedArgs{"ids": ids, "keys": keys, "task_queues": taskQueues, "project": o.request.Project, "request": o.request.ID, "who": o.who, "again": o.options.again()})
 		if err != nil {
 			return err
 		}

@@ -44,29 +44,57 @@ func (o reopening) rerun(ctx context.Context, jobs []bench.Job) (services int, e
 		}
 		o.wrote(j)
 	}
-	if err := o.rerunJobs(ctx, call, ids, generations); err != nil {
+	if err := rerunJobs(ctx, o.tx, askedAgain{call, o.who, o.options.again()}, ids, generations); err != nil {
 		return 0, err
 	}
 	return o.rerunServices(ctx, call)
 }
 
-func (o reopening) rerunJobs(ctx context.Context, call int64, ids []int64, generations []int) error {
-	if _, err := o.tx.Exec(ctx, `
+// askedAgain says by which call jobs are asked for again, by whom, and how often once more
+// when they have ended.
+type askedAgain struct {
+	call int64
+	who  string
+	more int
+}
+
+func rerunJobs(ctx context.Context, tx pgx.Tx, asked askedAgain, ids []int64, generations []int) error {
+	if _, err := tx.Exec(ctx, `
 		insert into node_end (node_id, rerun, asked_in, asked_at, status, message, started_at, ended_at)
 		select id, rerun, asked_in, created_at, status, message, started_at, completed_at from job_queue where id = any($1)`, ids); err != nil {
 		return err
 	}
-	if _, err := o.tx.Exec(ctx, `
+	if _, err := tx.Exec(ctx, `
 		update job_test_case set done_class = null, done_pool = null where job_id = any($1) and done_class is not null`, ids); err != nil {
 		return err
 	}
-	_, err := o.tx.Exec(ctx, `
-		update job_queue j set rerun = j.rerun + 1, asked_in = @call, asked_by = @who, generation = t.generation, status = 'queued', message = '', held = '', holds = '[]',
+	_, err := tx.Exec(ctx, `
+		update job_queue j set rerun = j.rerun + 1, asked_in = @call, asked_by = @who, again = @more, generation = t.generation, status = 'queued', message = '', held = '', holds = '[]',
 			dispatch = gen_random_uuid(), created_at = now(), handed_out_at = null, handed_out_to = null, started_at = null, completed_at = null,
 			moved_from = null, moved_at = null, affinity_until = null
 		from unnest(@ids::bigint[], @generations::integer[]) as t (id, generation) where j.id = t.id`,
-		pgx.NamedArgs{"call": call, "who": o.who, "ids": ids, "generations": generations})
+		pgx.NamedArgs{"call": asked.call, "who": asked.who, "more": asked.more, "ids": ids, "generations": generations})
 	return err
+}
+
+// nextTime asks once more for a locked job that has just ended, if it was asked for several
+// times.
+func nextTime(ctx context.Context, tx pgx.Tx, job bench.Job) error {
+	more, err := value[int](ctx, tx, `select again from job_queue where id = $1`, job.ID)
+	if err != nil || more == 0 {
+		return err
+	}
+	call, err := value[int64](ctx, tx, `select nextval('rerun_call')`)
+	if err != nil {
+		return err
+	}
+	generation := job.Generation
+	if job.Build == nil {
+		if generation, err = laterGeneration(ctx, tx, job.Key); err != nil {
+			return err
+		}
+	}
+	return rerunJobs(ctx, tx, askedAgain{call, job.AskedBy, more - 1}, []int64{job.ID}, []int{generation})
 }
 
 // rerunServices asks again for the chosen nodes that no machine runs.

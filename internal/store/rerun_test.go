@@ -85,6 +85,66 @@ func TestAJobRunsAgainAsItself(t *testing.T) {
 	}
 }
 
+// A job that is asked for several times runs one time after the other, and counts how often
+// it has passed. To cancel it ends all of them.
+func TestAJobRunsSeveralTimes(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	c := r.register("bench-1")
+	request, _, gin, kit := r.measuredRelease(c)
+	three := rerun(graphset.DownstreamNone, gin.Key, kit.Key)
+	three.Times = store.MaxTimes + 1
+	_, err := r.Reopen(t.Context(), request.ID, three, byAda)
+	require.ErrorIs(t, err, bench.ErrInvalid)
+	three.Times, three.Budget = 3, time.Nanosecond
+	_, err = r.Reopen(t.Context(), request.ID, three, byAda)
+	var budget *store.BudgetError
+	require.ErrorAs(t, err, &budget)
+	three.Budget = time.Hour
+	done, err := r.Reopen(t.Context(), request.ID, three, byAda)
+	require.NoError(t, err)
+	require.Equal(t, "2 jobs, 2 test cases, 3 times each", done.Result.Message)
+	r.admit()
+	for time := 1; time <= 3; time++ {
+		require.Contains(t, r.handedOut(), gin.Key)
+		j := r.job(gin.Key)
+		require.Equal(t, time, j.Rerun)
+		run := r.start(j, time+1, c).Run
+		require.Equal(t, []any{bench.Rerun, "ada"}, []any{run.Reason, run.AskedBy})
+		if time == 2 {
+			r.block(run.ID, measured("gin", float64(time)))
+			require.NoError(t, r.FinishRun(t.Context(), run.ID, bench.RunEnd{Outcome: bench.RunSuccess}))
+		} else {
+			require.NoError(t, r.FinishRun(t.Context(), run.ID, bench.RunEnd{Outcome: bench.RunFailure}))
+		}
+		end, err := r.FinishJob(t.Context(), gin.Key, time, "it failed")
+		require.NoError(t, err)
+		require.Len(t, end.Waiters, 1)
+		again, err := r.FinishJob(t.Context(), gin.Key, time, "it failed")
+		require.NoError(t, err)
+		require.Equal(t, end.Status, again.Status, "a repetition ends no later time")
+	}
+	require.Equal(t, bench.JobFailure, r.job(gin.Key).Status)
+	for _, n := range r.graphs(request.ID).Nodes {
+		if n.Job == gin.Key {
+			require.Equal(t, []int{3, 2}, []int{n.Rerun, n.Passed()})
+		}
+	}
+	_, err = r.CancelJob(t.Context(), kit.Key, 1, "enough")
+	require.NoError(t, err)
+	require.Equal(t, []any{bench.JobCancelled, 1}, []any{r.job(kit.Key).Status, r.job(kit.Key).Rerun})
+
+	// New jobs run several times, too.
+	four := retrigger(graphset.DownstreamNone, gin.Key)
+	four.Times = 2
+	_, err = r.Reopen(t.Context(), request.ID, four, byAda)
+	require.NoError(t, err)
+	next := inPlaces(r.graphs(request.ID))[gin.Key]
+	require.Contains(t, r.handedOut(), next)
+	r.measure(r.job(next), 1, c, measured("gin", 7))
+	require.Equal(t, []any{1, bench.JobQueued}, []any{r.job(next).Rerun, r.job(next).Status})
+}
+
 // What needs a job that has succeeded once starts although the job runs again, and is marked
 // when that has ended.
 func TestADependentSeesTheFirstSuccess(t *testing.T) {
