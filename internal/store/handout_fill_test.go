@@ -21,7 +21,7 @@ func (r record) waiting(request bench.Request, queue, submitter string, n int) {
 		with artifact_of as (insert into artifact (project, tag) values ($1, gen_random_uuid()::text) returning id),
 		written as (
 			insert into job_queue (project, key, artifact_id, kind, target, test_cases, iterations, size_class, pool, task_queue, queue, status, request_created, submitter, command, submitted_with)
-			select $1, gen_random_uuid()::text, a.id, 'command', $2::text, jsonb_build_array(jsonb_build_object('benchmark', 'command', 'target', $2::text)), 1, 2, 'small', $3, $4, 'queued', $5, $6, '{"argv": ["x"]}', case when $9 then $8 end from artifact_of a, generate_series(1, $7::int)
+			select $1, replace(gen_random_uuid()::text, '-', ''), a.id, 'command', $2::text, jsonb_build_array(jsonb_build_object('benchmark', 'command', 'target', $2::text)), 1, 2, 'small', $3, $4, 'queued', $5, $6, '{"argv": ["x"]}', case when $9 then $8 end from artifact_of a, generate_series(1, $7::int)
 			returning id)
 		insert into request_job (request_id, job_id, stage) select $8, id, 'own' from written`,
 		project, target, small.TaskQueue(), queue, request.CreatedAt, submitter, n, request.ID, request.Deferred)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,24 +69,34 @@ func (p graphsPlan) needsOf(layer, i int) (needs []int) {
 		}
 		return needs
 	}
-	return []int{i, (i + 1) % p.width}
+	return []int{0, max(i, 1)}
 }
 
-// template writes the graph as a template for a target.
+// template writes the graph as a template for a target: its layers one after the other, as
+// what each needs differs, and each by loops, as a file of all nodes would be too large.
 func (p graphsPlan) template(target bench.Target) string {
+	columns := make([]string, p.width)
+	for i := range columns {
+		columns[i] = strconv.Quote(strconv.Itoa(i))
+	}
 	var text strings.Builder
 	text.WriteString("description: Many trivial commands.\nnodes:\n")
+	nodes := func(layer int, columns []string, needs string) {
+		fmt.Fprintf(&text, "  - name: n-%d-${i}\n    for: {i: [%s]}\n", layer, strings.Join(columns, ", "))
+		if needs != "" {
+			fmt.Fprintf(&text, "    needs: %s\n", needs)
+		}
+		fmt.Fprintf(&text, "    command: {target: %s, steps: [{run: [\"true\"]}]}\n", target)
+	}
 	for layer := range p.layers {
-		for i := range p.width {
-			fmt.Fprintf(&text, "  - name: n-%d-%d\n", layer, i)
-			var needs []string
-			for _, k := range p.needsOf(layer, i) {
-				needs = append(needs, fmt.Sprintf("n-%d-%d", layer-1, k))
-			}
-			if len(needs) > 0 {
-				fmt.Fprintf(&text, "    needs: [%s]\n", strings.Join(needs, ", "))
-			}
-			fmt.Fprintf(&text, "    command: {target: %s, steps: [{run: [\"true\"]}]}\n", target)
+		switch before := layer - 1; {
+		case layer == 0:
+			nodes(layer, columns, "")
+		case layer%barrier == 0:
+			nodes(layer, columns, fmt.Sprintf("n-%d-*", before))
+		default:
+			nodes(layer, columns[:1], fmt.Sprintf("[n-%d-0, n-%[1]d-1]", before))
+			nodes(layer, columns[1:], fmt.Sprintf("[n-%d-0, \"n-%[1]d-${i}\"]", before))
 		}
 	}
 	return text.String()
