@@ -230,6 +230,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		&runHandlers{base: s, record: c.Store, workflows: c.Starter, announcer: announcer},
 		&profileHandlers{base: s, record: c.Store},
 		&codeProfileHandlers{base: s, record: c.Store, files: c.Blobs},
+		&runFileHandlers{base: s, record: c.Store, files: c.Blobs},
 		&buildHandlers{base: s, record: c.Store},
 		&retentionHandlers{base: s, record: c.Store, workflows: c.Starter},
 		&packedHandlers{base: s, record: c.Store},

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/pprof/profile"
@@ -75,27 +73,12 @@ func (s *codeProfileHandlers) register() {
 		summary: "Lay out how two profiles differ as a flame graph", description: fmt.Sprintf("Boxes as wide as in the profile after, with the values of both, and the first %d functions.", drawnFunctions)}, s.differenceFlames)
 }
 
-// noFiles is the problem of an API without a blob store.
-func noFiles() error {
-	return problemf(http.StatusServiceUnavailable, "no-blob-store", "this service keeps no files of profiles; start its API with --blobs")
-}
+// profileFile words what the blob store says of a file of a profile.
+var profileFile = fileWords{tooLarge: "profile less, or sample less often", gone: "the file of the profile is not stored, or not any more; profile again"}
 
 // filesFailed returns the problem of a call of the blob store.
 func (s *codeProfileHandlers) filesFailed(ctx context.Context, err error) error {
-	if large, ok := errors.AsType[*blobs.TooLargeError](err); ok {
-		return problemf(http.StatusRequestEntityTooLarge, "too-large", "%s; profile less, or sample less often", large)
-	}
-	if full, ok := errors.AsType[*blobs.FullError](err); ok {
-		return problemf(http.StatusInsufficientStorage, "blob-store-full", "%s", full)
-	}
-	if errors.Is(err, blobs.ErrNotFound) {
-		return problemf(http.StatusNotFound, "unknown-file", "the file of the profile is not stored, or not any more; profile again")
-	}
-	if ctx.Err() != nil {
-		return err
-	}
-	s.Log.WarnContext(ctx, "the blob store fails", "error", err, "request_id", requestID(ctx))
-	return huma.ErrorWithHeaders(problemf(http.StatusServiceUnavailable, "blob-store-away", "the store of files does not answer as it should, the API's log says why; try again in a moment"), http.Header{"Retry-After": {"1"}})
+	return s.blobsFailed(ctx, err, profileFile)
 }
 
 func refusedProfile(run bench.RunID, err error) error {
@@ -104,8 +87,6 @@ func refusedProfile(run bench.RunID, err error) error {
 	}
 	return unknownRun(run, err)
 }
-
-type storedFileKey struct{}
 
 // receiveRaw stores the body as it arrives: it is never in memory as a whole.
 func (s *codeProfileHandlers) receiveRaw(ctx huma.Context, next func(huma.Context)) {
@@ -125,34 +106,7 @@ func (s *codeProfileHandlers) storeRaw(ctx huma.Context) (apiclient.StoredFile, 
 	if err := s.record.CheckProfileRun(ctx.Context(), run); err != nil {
 		return apiclient.StoredFile{}, refusedProfile(run, err)
 	}
-	if s.files == nil {
-		return apiclient.StoredFile{}, noFiles()
-	}
-	// Deadlines follow the real clock; a writer without deadlines has no connection.
-	_ = ctx.SetReadDeadline(time.Now().Add(bodyBound))
-	from := &sender{from: ctx.BodyReader()}
-	digest, size, err := s.files.Put(ctx.Context(), from, apiclient.MaxRawProfile)
-	switch {
-	case from.err != nil:
-		return apiclient.StoredFile{}, problemf(http.StatusBadRequest, "malformed", "the body broke off: %s; send it again", from.err)
-	case err != nil:
-		return apiclient.StoredFile{}, s.filesFailed(ctx.Context(), err)
-	}
-	return apiclient.StoredFile{Digest: string(digest), Size: size}, nil
-}
-
-// sender notices when the one who sends fails, and not the one who stores.
-type sender struct {
-	from io.Reader
-	err  error
-}
-
-func (s *sender) Read(p []byte) (int, error) {
-	n, err := s.from.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.err = err
-	}
-	return n, err
+	return s.storeBody(ctx, s.files, apiclient.MaxRawProfile, profileFile)
 }
 
 type uploadRaw struct {
@@ -319,14 +273,7 @@ func (s *codeProfileHandlers) read(ctx context.Context, id, sampleType string) (
 }
 
 func (s *codeProfileHandlers) open(ctx context.Context, digest string) (io.ReadCloser, error) {
-	if s.files == nil {
-		return nil, noFiles()
-	}
-	file, err := s.files.Get(ctx, blobs.Digest(digest))
-	if err != nil {
-		return nil, s.filesFailed(ctx, err)
-	}
-	return file, nil
+	return s.openFile(ctx, s.files, digest, profileFile)
 }
 
 type codeProfileFile struct {
@@ -386,21 +333,6 @@ func (s *codeProfileHandlers) drawn(name, title, about string, tree flame.Tree, 
 
 func titleOf(p bench.CodeProfile) string {
 	return fmt.Sprintf("%s %s: %s by %s", p.Project, p.Tag, p.TestCase, p.Profiler)
-}
-
-// attached sends a file. An error on the way breaks the answer off, so that the client
-// notices that it is incomplete.
-func (s *codeProfileHandlers) attached(contentType, name string, file io.ReadCloser) *huma.StreamResponse {
-	return &huma.StreamResponse{Body: func(ctx huma.Context) {
-		defer file.Close()
-		ctx.SetHeader("Content-Type", contentType)
-		ctx.SetHeader("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
-		ctx.SetStatus(http.StatusOK)
-		if _, err := io.Copy(ctx.BodyWriter(), file); err != nil {
-			s.Log.WarnContext(ctx.Context(), "a download of a profile broke off", "file", name, "error", err, "request_id", requestID(ctx.Context()))
-			panic(http.ErrAbortHandler)
-		}
-	}}
 }
 
 type codeProfileFunctions struct {

@@ -208,6 +208,8 @@ var examples = map[string]func(*rolesWorld) example{
 	"diff-code-profiles":          get("/profiles/diff?a=paaaaaaaaaa&b=paaaaaaaaaa"),
 	"get-code-profile-flames":     get("/profiles/paaaaaaaaaa/flames"),
 	"diff-code-profile-flames":    get("/profiles/diff/flames?a=paaaaaaaaaa&b=paaaaaaaaaa"),
+	"list-run-files":              get("/runs/aaaaaaaaaaaaaaaa-00000000/files"), // one that there is not
+	"get-run-file":                get("/runs/aaaaaaaaaaaaaaaa-00000000/files/content?path=report"),
 	"list-audit":                  get("/audit"),
 	"list-tokens":                 get("/tokens"),
 	"compare":                     get("/compare?project=go&a=done&b=done"),
@@ -362,6 +364,10 @@ var examples = map[string]func(*rolesWorld) example{
 	},
 	"upload-profile": onRun("/runs/%s/profile/batches", samples("a1", sampled(cpuUsed, "a1", 0, 3))),
 	// Runs that make no profile: they are refused after everything else was checked.
+	"upload-run-file": func(w *rolesWorld) example { // a run that keeps none: it is refused after everything else was checked
+		run, _ := w.run()
+		return example{"/runs/" + string(run) + "/files?path=report", "text", "application/octet-stream"}
+	},
 	"upload-raw-profile": func(w *rolesWorld) example {
 		run, _ := w.run()
 		return example{"/runs/" + string(run) + "/code-profile/raw", "raw", "application/octet-stream"}

@@ -41,6 +41,7 @@ type Store interface {
 	AnnouncementRecord
 	ProfileRecord
 	CodeProfileRecord
+	RunFileRecord
 	BuildRecord
 	RetentionRecord
 	WorkRecord

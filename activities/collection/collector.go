@@ -44,6 +44,7 @@ type API interface {
 	SuiteArchive(ctx context.Context, hash string) ([]byte, error)
 	BuildsAPI
 	CodeProfilesAPI
+	RunFilesAPI
 }
 
 // Artifacts fetches artifacts; *artifact.Cache implements it. A run calls it

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -487,8 +489,12 @@ func TestRandomGraphsRunAsTheirEdgesDemand(t *testing.T) {
 
 func TestLongRandomGraphsRunAsTheirEdgesDemand(t *testing.T) {
 	t.Parallel()
-	const each = 100
-	for part := range 10 {
-		t.Run(fmt.Sprint(part), func(t *testing.T) { t.Parallel(); playGraphs(t, part*each, each) })
+	graphs := 1000
+	if more, err := strconv.Atoi(os.Getenv("BENCHLOOM_GRAPHS")); err == nil {
+		graphs = more
+	}
+	const parts = 10
+	for part := range parts {
+		t.Run(fmt.Sprint(part), func(t *testing.T) { t.Parallel(); playGraphs(t, part*(graphs/parts), graphs/parts) })
 	}
 }

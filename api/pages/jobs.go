@@ -18,6 +18,7 @@ type jobAPI interface {
 	Run(ctx context.Context, id bench.RunID) (apiclient.RunDetail, error)
 	RunLog(ctx context.Context, run bench.RunID, q apiclient.LogQuery) (apiclient.LogPiece, error)
 	RunResults(ctx context.Context, id bench.RunID, after string) (apiclient.RunResultList, error)
+	RunFiles(ctx context.Context, id bench.RunID) ([]apiclient.RunFile, error)
 	RetryJob(ctx context.Context, key bench.JobKey, act apiclient.Act) (apiclient.RequestOperation, error)
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ type runView struct {
 	Values  []apiclient.RunResult
 	// Made lists the profile that the run has made; nil: it measures.
 	Made *madeProfiles
+	// Files are those that it has kept.
+	Files []keptFile
 	// Next continues the values; empty: there are no more.
 	Next string
 }
@@ -84,6 +87,11 @@ func (p *Pages) run(v *visit) (*view, error) {
 		}
 		shown.Made = &made
 	}
+	if r.Kind == bench.KindCommand {
+		if shown.Files, err = filesOf(v, id); err != nil {
+			return nil, err
+		}
+	}
 	if shown.Profile, err = p.profile(v, r, asked); err != nil {
 		return nil, err
 	}
@@ -94,6 +102,21 @@ func (p *Pages) run(v *visit) (*view, error) {
 	out.Crumbs = []link{projectLink(r.Project), {"/jobs/" + segments(r.Job), "Job " + string(r.Job)}}
 	out.Content = shown
 	return out, nil
+}
+
+// keptFile is a file that a run has kept, with the address from which it is downloaded.
+type keptFile struct {
+	apiclient.RunFile
+	Address string
+}
+
+func filesOf(v *visit, id bench.RunID) ([]keptFile, error) {
+	files, err := v.api.RunFiles(v.Context(), id)
+	out := make([]keptFile, len(files))
+	for i, f := range files {
+		out[i] = keptFile{f, "/api/v1/runs/" + segments(id) + "/files/content?" + url.Values{"path": {f.Path}}.Encode()}
+	}
+	return out, err
 }
 
 // maxLog bounds what is read of a log, in bytes. The API keeps no more.

@@ -16,9 +16,9 @@ func newRun() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "run",
 		GroupID: groupUse,
-		Short:   "Show a run",
+		Short:   "Show a run, and the files that it has kept",
 		Example: `  benchloom run show 5kq2n7x3b4m6p2aa-0f3c9a1e --metrics`,
-	}, newRunShow())
+	}, newRunShow(), newRunFiles())
 }
 
 func newRunShow() *cobra.Command {

@@ -70,6 +70,9 @@ type Script struct {
 	RetryCodes    []int    `json:"retry_codes,omitempty"`
 	RetryPatterns []string `json:"retry_patterns,omitempty"`
 	Retries       int      `json:"retries,omitempty"`
+	// Uploads names files that are kept after a success, as paths or patterns (path.Match)
+	// relative to the job's directory.
+	Uploads []string `json:"uploads,omitempty"`
 }
 
 // ScriptCheckout is the tree of a revision in a directory of its own.

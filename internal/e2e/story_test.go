@@ -69,7 +69,7 @@ nodes:
     build: {tag: "${tag}", target: %[1]s, repository: %[2]s, command: [sh, -c, "%[3]s"], output: out}
   - name: check
     needs: build
-    command: {target: %[1]s, checkouts: [{repository: %[2]s, revision: "${tag}", path: src}], steps: [{run: [test, -e, %[4]s]}]}
+    command: {target: %[1]s, checkouts: [{repository: %[2]s, revision: "${tag}", path: src}], steps: [{run: [test, -e, %[4]s]}, {run: [sh, -c, "mkdir out; cat src/go.mod >out/checked.txt"]}], uploads: ["out/*.txt"]}
   - name: measure
     needs: check
     benchmark: {tag: "${tag}", target: %[1]s, iterations: 2, chunks: {min: 3, max: 4}}
@@ -156,6 +156,16 @@ func TestTheStoryOfAGraph(t *testing.T) {
 	}
 	nodes = s.awaitNodes(t, id, map[string]graph.Status{"check": graph.Success})
 	require.Equal(t, []any{check, 1, 1}, []any{nodes["check"].Job, nodes["check"].Reruns, nodes["check"].Passed})
+
+	checked, err := s.api.Job(t.Context(), check)
+	require.NoError(t, err)
+	run := checked.Runs[len(checked.Runs)-1].ID
+	out, code = s.run(t, "run", "files", string(run))
+	require.Zero(t, code, out)
+	require.Contains(t, out, "out/checked.txt")
+	out, code = s.run(t, "run", "files", string(run), "out/checked.txt")
+	require.Zero(t, code, out)
+	require.Contains(t, out, "module example.org/prog")
 
 	// A collector comes, takes a chunk, dies, and comes again.
 	running := func(n int) {

@@ -73,6 +73,12 @@ func (r *runner) iterate(ctx context.Context, u *unit, n int) error {
 			r.disturbed++
 			fmt.Fprintf(r.log, "== %s: kept with the mark disturbed, by %s\n", what, machine.Text(reasons))
 		}
+		if failure, err := r.keepFiles(ctx, u, what); err != nil {
+			return err
+		} else if failure != nil {
+			u.fail(failure)
+			return r.empty(u)
+		}
 		r.iterations++
 		r.spent += took
 		got.collection.Iteration, got.collection.Duration = iteration, max(0, r.m.Now().Sub(began))

@@ -90,6 +90,17 @@ type Command struct {
 	// Script says what else the job does, and Revisions exports its trees; nil: nothing.
 	Script    *bench.Script
 	Revisions Revisions
+	// Keep takes the files that the script uploads, while they exist. A *[Failure] is that of the
+	// test case, any other error ends the job. Nil: nothing is uploaded.
+	Keep func(context.Context, []KeptFile) error
+}
+
+// KeptFile is an open file, rewound.
+type KeptFile struct {
+	// Path is relative to the job's directory, with slashes.
+	Path string
+	Size int64 // in bytes
+	File *os.File
 }
 
 // Check returns an error if the job lacks what its kind needs.

@@ -4,6 +4,7 @@ package jobrun_test
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,6 +101,57 @@ func TestRulesTellHowAProgramEnded(t *testing.T) {
 			require.NotNil(t, result.Failure)
 			require.Equal(t, bench.FailJob, result.Failure.Kind)
 			require.Contains(t, result.Failure.Message, c.fails)
+		})
+	}
+}
+
+// Files that a script uploads are delivered after its success, each once; links and files
+// outside are not.
+func TestAScriptKeepsItsUploads(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		script  string
+		uploads []string
+		want    map[string]string
+		says    string // of the failure
+	}{
+		"paths and patterns":        {"mkdir out; echo one >out/one.txt; echo two >out/two.txt; echo top >top", []string{"out/*.txt", "top", "out/one.txt"}, map[string]string{"out/one.txt": "one\n", "out/two.txt": "two\n", "top": "top\n"}, ""},
+		"nothing matches":           {"true", []string{"out/*"}, nil, "it succeeded, but nothing matches the upload out/*"},
+		"a link":                    {"ln -s /etc/passwd report", []string{"report"}, nil, "reading report for its upload"},
+		"a link of a directory":     {"ln -s /etc out", []string{"out/passwd"}, nil, "reading out/passwd for its upload"},
+		"a directory":               {"mkdir out", []string{"out"}, nil, "not a regular file"},
+		"a bad pattern":             {"true", []string{"out/["}, nil, "syntax error in pattern"},
+		"too many":                  {"for i in $(seq 101); do echo >f$i; done", []string{"f*"}, nil, "its uploads match 101 files; at most 100 are kept"},
+		"too large":                 {"truncate -s 65M big", []string{"big"}, nil, "big has 65 MiB, and at most 64 MiB are uploaded"},
+		"none after a failure":      {"echo one >top; exit 3", []string{"top"}, nil, "exit status 3"},
+		"what is refused elsewhere": {"echo no >refused", []string{"refused"}, nil, "the API refuses it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			job := scripted(b, bench.Script{Uploads: c.uploads}, c.script)
+			got := make(map[string]string)
+			job.Command.Keep = func(_ context.Context, files []jobrun.KeptFile) error {
+				for _, f := range files {
+					text, err := io.ReadAll(f.File)
+					require.NoError(t, err)
+					require.EqualValues(t, len(text), f.Size)
+					if got[f.Path] = string(text); f.Path == "refused" {
+						return &jobrun.Failure{Kind: bench.FailPermanent, Message: "the API refuses it"}
+					}
+				}
+				return nil
+			}
+			err := b.run(t, job)
+			if c.says == "" {
+				require.NoError(t, err)
+				require.Equal(t, c.want, got)
+				require.Len(t, b.sink.blocks[0].Results[0].Collections, 1)
+				return
+			}
+			failure := b.sink.blocks[0].Results[0].Failure
+			require.NotNil(t, failure)
+			require.Contains(t, failure.Message, c.says)
 		})
 	}
 }

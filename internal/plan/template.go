@@ -141,9 +141,6 @@ func (f Facts) onlyCases(jobs []bench.PlannedJob, cases []bench.TestCase) ([]ben
 // nodeCommand plans a node that runs programs. The revisions of its checkouts have to be found
 // before the job is written.
 func (f Facts) nodeCommand(n graph.Node, d graph.Command) ([]bench.PlannedJob, error) {
-	if len(d.Uploads) > 0 {
-		return nil, notYet("asks for uploads, which commands do not make yet")
-	}
 	timeouts, err := NewTimeouts(f.Config.Size)
 	if err != nil {
 		return nil, err
@@ -161,11 +158,12 @@ func (f Facts) nodeCommand(n graph.Node, d graph.Command) ([]bench.PlannedJob, e
 	script := bench.Script{
 		Before: steps[:len(steps)-1], Dir: last.Dir,
 		Success: d.Rules.Success, Failure: d.Rules.Failure, RetryCodes: d.Rules.RetryCodes, RetryPatterns: d.Rules.RetryPatterns, Retries: d.Rules.Retries,
+		Uploads: d.Uploads,
 	}
 	for _, c := range d.Checkouts {
 		script.Checkouts = append(script.Checkouts, bench.ScriptCheckout{Repository: c.Repository, Revision: c.Revision, Path: c.Path})
 	}
-	if len(script.Before)+len(script.Checkouts)+len(script.Success)+len(script.Failure)+script.Retries > 0 || script.Dir != "" {
+	if len(script.Before)+len(script.Checkouts)+len(script.Success)+len(script.Failure)+len(script.Uploads)+script.Retries > 0 || script.Dir != "" {
 		command.Script = &script
 	}
 	line := Line{Name: n.Name, Command: command, Target: d.Target}
@@ -213,5 +211,3 @@ func Repeated(edges []GraphEdge, written []int64, next map[int64]int64) JobGraph
 	out.Inputs = slices.Sorted(maps.Keys(inputs))
 	return out
 }
-
-func notYet(why string) error { return fmt.Errorf("%w: it %s", bench.ErrInvalid, why) }

@@ -80,7 +80,6 @@ func TestWhatNoCollectorRunsYetIsRefused(t *testing.T) {
 	t.Parallel()
 	step := graph.Step{Argv: []string{"true"}}
 	for says, d := range map[string]graph.Definition{
-		"asks for uploads":                graph.Command{Target: linux, Steps: []graph.Step{step}, Uploads: []string{"out"}},
 		"longest that the project allows": graph.Command{Target: linux, Steps: []graph.Step{{Argv: []string{"true"}, TimeoutSeconds: 86400}}},
 	} {
 		_, err := planNode(t, node(t, "odd", d))

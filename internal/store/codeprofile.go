@@ -116,10 +116,11 @@ func (s *Store) CodeProfiles(ctx context.Context, filter CodeProfileFilter) ([]b
 	return ps, wrap("listing profiles", err)
 }
 
-// BlobsInUse returns those of the digests that a profile names.
+// BlobsInUse returns those of the digests that a profile, or a file of a run, names.
 func (s *Store) BlobsInUse(ctx context.Context, digests []string) ([]string, error) {
 	used, err := column[string](ctx, s.pool, `
 		select d.digest from unnest($1::text[]) as d (digest)
-		where exists (select from code_profile p where p.raw_digest = d.digest) or exists (select from code_profile p where p.digest = d.digest)`, digests)
-	return used, wrap("looking for the profiles of files", err)
+		where exists (select from code_profile p where p.raw_digest = d.digest) or exists (select from code_profile p where p.digest = d.digest)
+			or exists (select from run_file f where f.digest = d.digest)`, digests)
+	return used, wrap("looking for what names files", err)
 }
