@@ -489,7 +489,7 @@ func TestRandomGraphsRunAsTheirEdgesDemand(t *testing.T) {
 
 func TestLongRandomGraphsRunAsTheirEdgesDemand(t *testing.T) {
 	t.Parallel()
-	graphs := 1000
+	graphs := 300
 	if more, err := strconv.Atoi(os.Getenv("BENCHLOOM_GRAPHS")); err == nil {
 		graphs = more
 	}

@@ -72,4 +72,25 @@ func TestWhatIsRetriggeredWaitsForWhatItNeeds(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, bench.GraphRetrigger, set.Graphs[len(set.Graphs)-1].Reason)
 	require.Equal(t, graph.Success, set.State)
+
+	// The same jobs once more, as themselves: no graph is added, and each has passed twice.
+	at = slices.IndexFunc(set.Nodes, needed)
+	before = len(shell.order(t))
+	in = apiclient.Retrigger{Act: apiclient.Act{Reason: "a doubt", IdempotencyKey: "again"}, Jobs: []bench.JobKey{set.Nodes[at].Job}, Downstream: "all"}
+	done, err := s.api.Rerun(t.Context(), string(request.ID), in, false)
+	require.NoError(t, err)
+	require.Equal(t, "rerun", done.Operation.Action)
+	require.Equal(t, bench.Success, s.await(t, request.ID, ended).Outcome)
+	require.Equal(t, order[:3], shell.order(t)[before:][:3], "what needs the job of the parent starts after it")
+	again, err := s.api.Graph(t.Context(), string(request.ID))
+	require.NoError(t, err)
+	require.Len(t, again.Graphs, len(set.Graphs))
+	reran := 0
+	for _, n := range again.Nodes {
+		if n.Reruns > 0 {
+			reran++
+			require.Equal(t, []any{1, 2, graph.Success}, []any{n.Reruns, n.Passed, n.State})
+		}
+	}
+	require.Equal(t, done.Operation.Jobs, reran)
 }

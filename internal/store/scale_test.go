@@ -51,7 +51,7 @@ func TestLongManyJobsAndManyCollectors(t *testing.T) {
 	require.Len(t, out, queues*fairshare.Depth(collectors))
 
 	// Jobs start and end all over, and each end hands out the next.
-	const ended = 50
+	const ended = 10
 	inTemporal := queues * fairshare.Depth(collectors)
 	began := time.Now()
 	reads(ended*inTemporal*3/2, "an end and the hand-out after it", func(s *store.Store) {
