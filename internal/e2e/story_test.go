@@ -86,7 +86,7 @@ nodes:
 
 // A project's graph from its template to the notice, on collectors that come and go, with
 // what people do to it on the way.
-func TestTheStoryOfAGraph(t *testing.T) {
+func TestLongStoryOfAGraph(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
 	scratch := t.TempDir()
