@@ -209,6 +209,20 @@ func FuzzUploadCodeProfile(f *testing.F) {
 	})
 }
 
+func FuzzUploadRunFile(f *testing.F) {
+	w := newRolesWorld(f, withFiles(f))
+	run := w.keepingRun()
+	for _, path := range []string{"out/report.html", "../x", "/etc/passwd", "a\x00b", "ä ö", "a//b", strings.Repeat("x", 501), ""} {
+		f.Add(path, "text")
+	}
+	f.Fuzz(func(t *testing.T, path, body string) {
+		query := url.Values{"path": {path}}.Encode()
+		requireAnswer(t, w.send(t, "own", http.MethodPut, "/api/v1/runs/"+string(run)+"/files?"+query, body, "Content-Type", "application/octet-stream"))
+		requireAnswer(t, w.send(t, api.RoleReader, http.MethodGet, "/api/v1/runs/"+string(run)+"/files/content?"+query, ""))
+		requireReadable(t, w, "/runs/"+string(run)+"/files")
+	})
+}
+
 func FuzzPutOwnToken(f *testing.F) {
 	w := newRolesWorld(f)
 	fuzzJSON(f, w, "shared", http.MethodPut, "/collectors/own-token", func(t *testing.T, _ string) {
@@ -245,6 +259,7 @@ var fuzzed = map[string]func(*testing.F){
 	"heartbeat": FuzzHeartbeat, "put-own-token": FuzzPutOwnToken, "register-collector": FuzzRegisterCollector, "start-run": FuzzStartRun,
 	"upload-block": FuzzUploadBlock, "upload-build-chunk": FuzzUploadBuildChunk, "upload-profile": FuzzUploadProfile,
 	"upload-raw-profile": FuzzUploadRawProfile, "upload-code-profile": FuzzUploadCodeProfile,
+	"upload-run-file": FuzzUploadRunFile,
 }
 
 func TestEveryBodyOfCollectorsHasAFuzzTarget(t *testing.T) {

@@ -30,6 +30,7 @@ var attempts = map[string]string{
 	"get-build-chunk":    "",
 	// Neither is a profile, nor is the run one of a profile job: whose it is comes first.
 	"upload-raw-profile":  "planted",
+	"upload-run-file":     "planted",
 	"upload-code-profile": "planted",
 }
 
@@ -69,6 +70,8 @@ func TestEveryOperationOfCollectorsRefusesAnothersToken(t *testing.T) {
 			switch op.OperationID {
 			case "append-run-log":
 				address += "?offset=0"
+			case "upload-run-file":
+				address += "?path=report"
 			case "upload-code-profile":
 				address += "?format=pprof&raw=" + strings.Repeat("0", 64)
 			}
