@@ -27,6 +27,7 @@ type graphsPlan struct {
 	layers, width int
 	turns         int
 	portion       int // jobs that are retriggered by one call
+	crowd         int // collectors that are registered beside the one that takes jobs
 }
 
 func (p graphsPlan) nodes() int { return p.layers * p.width }
@@ -137,6 +138,11 @@ func measureGraphs(ctx context.Context, o options, plan graphsPlan, report *repo
 	if _, err := s.API.PushDefinitions(ctx, project, apiclient.DefinitionsPush{Files: map[string]string{"graphs/layers.yaml": plan.template(target)}}, false); err != nil {
 		return fmt.Errorf("pushing the template: %w", err)
 	}
+	crowd, err := startCrowd(ctx, s, plan.crowd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, crowd.stop()) }()
 	m := rating{stack: s, record: record, bare: bare, slots: 1}
 	if _, err := m.commands(ctx, 40); err != nil { // warm
 		return err

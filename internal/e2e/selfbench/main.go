@@ -115,6 +115,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o.graphs = graphsPlan{width: 50, portion: checkPortion}
 	flags.IntVar(&o.graphs.layers, "graph-layers", 100, "layers of 50 trivial commands each in the graph of the part graphs, once and not per repetition")
 	flags.IntVar(&o.graphs.turns, "graph-turns", 3, "turns of that graph with the same commands without edges")
+	flags.IntVar(&o.graphs.crowd, "graph-crowd", 0, "collectors that are registered beside the one that runs that graph, and take no job")
 	flags.IntVar(&o.isolation.pairs, "isolation-pairs", 800, "pairs of an isolated and an open command, for a CPU loop and a fork-heavy one, once and not per repetition")
 	flags.IntVar(&o.profile.pairs, "profile-pairs", mostProfilePairs, "pairs of a CPU loop with a profiling agent beside it and without, once and not per repetition")
 	flags.DurationVar(&o.profile.alone, "profile-time", time.Minute, "time for which the cost of a profiling agent is measured")
@@ -155,8 +156,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-profile-pairs must be 1 to %d, -profile-time at least 1s", mostProfilePairs)
 	case o.rate.jobs < 100 || o.rate.turns < 1:
 		return o, errors.New("-rate-jobs must be at least 100, -rate-turns positive")
-	case o.graphs.layers < 1 || o.graphs.layers > 200 || o.graphs.turns < 1:
-		return o, errors.New("-graph-layers must be 1 to 200, -graph-turns positive")
+	case o.graphs.layers < 1 || o.graphs.layers > 200 || o.graphs.turns < 1 || o.graphs.crowd < 0 || o.graphs.crowd > mostCrowd:
+		return o, fmt.Errorf("-graph-layers must be 1 to 200, -graph-turns positive, -graph-crowd 0 to %d", mostCrowd)
 	case o.makespan.seeds < 1 || o.makespan.unit < time.Millisecond:
 		return o, errors.New("-seeds must be positive, -unit at least 1ms")
 	case o.accuracy.comparisons < 1:
