@@ -130,7 +130,7 @@ generate: ## write generated files anew: schema, golden files
 
 .PHONY: histories
 histories: build postgres ## record the histories of every workflow in every state, for replay tests; existing ones stay
-	BENCHLOOM_RECORD_HISTORIES=$(CURDIR)/workflows/testdata/histories go test -count=1 -run 'TestTemporalRecordSpeaks|TestATrivialCommandHasAShortHistory|TestASharedJobIsTheChildOfOneRequest|TestCommitsOfARepositoryAreBenchmarked|TestABatchRunsInItsOrder|TestJobsFindTheirSizeClass|TestASuspicionIsDecidedInTurns|TestLongAFrozenTemporalEndsNoRun' ./internal/e2e
+	BENCHLOOM_RECORD_HISTORIES=$(CURDIR)/workflows/testdata/histories go test -count=1 -run 'TemporalRecordSpeaks|TestATrivialCommandHasAShortHistory|TestASharedJobIsTheChildOfOneRequest|TestCommitsOfARepositoryAreBenchmarked|TestABatchRunsInItsOrder|TestLongJobsFindTheirSizeClass|TestASuspicionIsDecidedInTurns|TestLongAFrozenTemporalEndsNoRun' ./internal/e2e
 	cd workflows/testdata/histories && for f in *.json; do grep -q "  $$f$$" SHA256SUMS || sha256sum "$$f" >> SHA256SUMS; done
 
 .PHONY: fmt

@@ -72,7 +72,7 @@ func (s *stack) awaitsRun(t *testing.T, c client.Client, a adopted) {
 }
 
 // A run goes on without the workflow that dispatched it: the next one awaits its end.
-func TestARunIsAdopted(t *testing.T) {
+func TestLongARunIsAdopted(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
 	c := s.temporal(t)

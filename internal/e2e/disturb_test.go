@@ -227,7 +227,7 @@ const smallIterations = 3 // of newShellSuite
 // Every workflow is reset in every phase, to its first, a middle and its last
 // workflow task, and terminated there. All requests succeed, and no stored result is
 // measured again.
-func TestWorkflowsSurviveResetAndTerminationInEveryPhase(t *testing.T) {
+func TestLongWorkflowsSurviveResetAndTerminationInEveryPhase(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
 	c := s.temporal(t)
@@ -330,7 +330,7 @@ func ends(t *testing.T, c client.Client, workflowID string) bool {
 
 // Terminated workflows, and even a deleted reconciliation Schedule, come back without
 // anyone triggering it.
-func TestTerminatedWorkflowsAreRestarted(t *testing.T) {
+func TestLongTerminatedWorkflowsAreRestarted(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
 	c := s.temporal(t)

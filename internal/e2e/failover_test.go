@@ -178,7 +178,7 @@ func TestWaitingJobsMoveToAnotherPool(t *testing.T) {
 
 // When a collector dies while it measures, the other one of its pool runs the job
 // again without anyone's help. What was sampled until then stays, as a part.
-func TestAJobOfADeadCollectorIsRetriedElsewhere(t *testing.T) {
+func TestLongAJobOfADeadCollectorIsRetriedElsewhere(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
 	shell, release := heldSuite(t)

@@ -18,7 +18,7 @@ import (
 
 // Temporal's database is deleted under the running service while several requests are in
 // progress.
-func TestLosingTemporalsDatabase(t *testing.T) {
+func TestLongLosingTemporalsDatabase(t *testing.T) {
 	t.Parallel()
 	losingTemporal(t, func(t *testing.T, s *stack) []bench.RequestID {
 		t.Helper()
@@ -41,7 +41,7 @@ func TestLongLosingTemporalsDatabaseWhileItIsStopped(t *testing.T) {
 
 // Temporal goes on with what was on its disk some time ago, as after a power failure: it has
 // never heard of a request, and has running what has ended.
-func TestTemporalForgetsItsLastCommits(t *testing.T) {
+func TestLongTemporalForgetsItsLastCommits(t *testing.T) {
 	t.Parallel()
 	losingTemporal(t, func(t *testing.T, s *stack) []bench.RequestID {
 		t.Helper()
@@ -153,7 +153,7 @@ func postgresProgram(t *testing.T, name string) string {
 // Postgres is restored from an older backup. Requests in the backup continue, and lost
 // results are measured again. Workflows of requests missing from it end with an error
 // that says so; these can be submitted again.
-func TestRestoringAnOlderBackupOfTheRecord(t *testing.T) {
+func TestLongRestoringAnOlderBackupOfTheRecord(t *testing.T) {
 	t.Parallel()
 	s := startWhole(t)
 	shell := newShellSuite(t, 1)

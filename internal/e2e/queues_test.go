@@ -33,7 +33,7 @@ func begun(t *testing.T, db *pgx.Conn, skip, n int) []string {
 
 // Three accounts share one collector 5 : 3 : 2, then by changed weights; then the queue
 // of one of them becomes strict and goes first.
-func TestQueuesShareACollectorAsTheyAreConfigured(t *testing.T) {
+func TestLongQueuesShareACollectorAsTheyAreConfigured(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
 	db := s.database(t)

@@ -155,7 +155,7 @@ func neutral(t *testing.T, history []byte) []byte {
 
 // The Temporal record alone tells an operator what happens and why something
 // waits: every workflow type is taken to every state and looked at there.
-func TestTemporalRecordSpeaks(t *testing.T) {
+func TestLongTemporalRecordSpeaks(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
 	c := s.temporal(t)

@@ -25,7 +25,7 @@ const otherTarget = bench.Target("x86_64-unknown-linux-musl")
 
 // What a tracked request waits for, and what passes quickly: the Temporal record
 // speaks of these states as well.
-func TestTemporalRecordSpeaksOfWaiting(t *testing.T) {
+func TestLongTemporalRecordSpeaksOfWaiting(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
 	c := s.temporal(t)

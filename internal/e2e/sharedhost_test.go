@@ -61,7 +61,7 @@ func (s *stack) awaitSlots(t *testing.T, state bench.CollectorState, newerThan i
 // A shared host of 20 GB has slots for 4, 8 and 16 GB. Jobs run side by side within its
 // memory, and no further one starts. Killed in the middle and restarted, it runs them
 // again; draining it drains all of its slots.
-func TestASharedHostRunsJobsSideBySide(t *testing.T) {
+func TestLongASharedHostRunsJobsSideBySide(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
 	g := s.enrol(t, "big")

@@ -41,7 +41,7 @@ func (s *stack) attempts(t *testing.T, project string, key bench.JobKey) []int32
 
 // Benchloom learns by running a job which size classes are too small for it, and
 // remembers it: nobody has to say how large a machine the job needs.
-func TestJobsFindTheirSizeClass(t *testing.T) {
+func TestLongJobsFindTheirSizeClass(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1,1x2,1x4", "--share-cores", "--memory", "800MiB")
 	for _, name := range []string{"local-1", "local-2", "local-3"} {

@@ -68,7 +68,7 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 
 // A collector that dies in the middle loses the whole block of both artifacts, so that no
 // series mixes two runs.
-func TestAPairIsMeasuredInOneRun(t *testing.T) {
+func TestLongAPairIsMeasuredInOneRun(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
 	shell := newShellSuite(t, 2)

@@ -61,7 +61,7 @@ func (s service) settled(t *testing.T) (paths []string, failed bench.JobKey) {
 
 // With scripts off, every page says the same and leads to the same: each filter and order is a
 // link, each search and action a form.
-func TestEveryPageSaysTheSameWithoutScripts(t *testing.T) {
+func TestLongEveryPageSaysTheSameWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s := sharedService(t)
 	paths, failed := s.settled(t)
