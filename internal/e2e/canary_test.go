@@ -12,7 +12,7 @@ import (
 
 // Each collector measures an artifact in turns with itself. One that was set aside takes
 // its canary all the same.
-func TestCollectorsMeasureTheirCanaries(t *testing.T) {
+func TestLongCollectorsMeasureTheirCanaries(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "2x1", "--share-cores")
 	shell := newShellSuite(t, 1)

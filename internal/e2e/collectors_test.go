@@ -154,7 +154,7 @@ func (s *stack) done(t *testing.T, j gatedJob) {
 // A collector drained while a job runs and others wait finishes that job and starts no
 // other until it is activated. It is then killed and restarted, replaced by another
 // machine, told to exit when idle, and removed.
-func TestACollectorComesAndGoes(t *testing.T) {
+func TestLongACollectorComesAndGoes(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
 	g := s.enrol(t, "guest")

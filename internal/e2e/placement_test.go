@@ -34,7 +34,7 @@ func (s *stack) runsOn(t *testing.T, id bench.RequestID) string {
 
 // Commands run only on machines that meet their constraints: real collectors, each in
 // its own pool, poll the task queues of the sets that they belong to.
-func TestAJobRunsOnlyWhereItMay(t *testing.T) {
+func TestLongAJobRunsOnlyWhereItMay(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
 	caches := t.TempDir()

@@ -34,7 +34,7 @@ func TestWhatIsKeptOfArtifactsIsBounded(t *testing.T) {
 	}
 	require.Equal(t, keptStaleBytes/len(sheet), stale.Len())
 
-	samples.Set(100, versionedSamples{"1", make([]bench.Samples, keptSamplesBytes)}, ttlcache.NoTTL)
+	samples.Set(100, versionedSamples{"1", make([]bench.Samples, keptSamplesBytes/bytesPerSamples+1)}, ttlcache.NoTTL)
 	require.LessOrEqual(t, samples.Len(), 1, "an artifact that is larger than all that may be kept")
 	samples.Set(101, versionedSamples{"1", one}, ttlcache.NoTTL)
 	require.True(t, samples.Has(101))

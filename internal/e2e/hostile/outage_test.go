@@ -16,7 +16,7 @@ import (
 )
 
 // A Temporal that answers nothing for four seconds ends no run.
-func TestAStalledTemporalEndsNoMeasurement(t *testing.T) {
+func TestLongAStalledTemporalEndsNoMeasurement(t *testing.T) {
 	t.Parallel()
 	s := ownStack(t)
 	file, release := held(t)

@@ -53,7 +53,7 @@ func (s service) log(t *testing.T, run bench.RunID) string {
 
 // Commands, output and suites go when they are old enough; what is open, is referred to or
 // is a result stays.
-func TestNothingIsKeptForEver(t *testing.T) {
+func TestLongNothingIsKeptForEver(t *testing.T) {
 	t.Parallel()
 	s := sharedStack(t)
 	builds := t.TempDir()

@@ -82,7 +82,7 @@ func required(t *testing.T, db *pgx.Conn) (columns []string) {
 // While a newer API migrates the database, a replica of the oldest program that the schema
 // is said to suit goes on reading and writing: on the connection that it has, and on a new
 // one.
-func TestAMigrationLeavesOlderReplicasAtWork(t *testing.T) {
+func TestLongAMigrationLeavesOlderReplicasAtWork(t *testing.T) {
 	t.Parallel()
 	s := sharedStack(t)
 	var oldest, newest int64

@@ -29,7 +29,7 @@ const unharmed = `(() => {
 
 // Texts of others, with markup, of 10 KB without a space and from right to left, stay text on
 // every page that shows them, and pages as wide as a phone.
-func TestTextsOfOthersDoNoHarm(t *testing.T) {
+func TestLongTextsOfOthersDoNoHarm(t *testing.T) {
 	t.Parallel()
 	s := sharedService(t)
 	long := strings.Repeat("abcdefghij", 1000)

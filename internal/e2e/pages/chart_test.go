@@ -134,7 +134,7 @@ func (b *tab) touch(figure string, from, to int) {
 
 // A finger reads points by touching and moving. It leads nowhere by that alone: what a mouse
 // does at once is offered to it.
-func TestAFingerReadsAChart(t *testing.T) {
+func TestLongAFingerReadsAChart(t *testing.T) {
 	t.Parallel()
 	project := sharedGateway(t)
 	b := scene{sharedService(t), mouse}.open(t)

@@ -215,7 +215,7 @@ func TestDrift(t *testing.T) {
 }
 
 // Times that are not normally distributed, and failures unrelated to size.
-func TestUnfriendlyWorkloads(t *testing.T) {
+func TestLongUnfriendlyWorkloads(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(*simulate.Shape){
 		"one in twenty takes ten times as long": func(s *simulate.Shape) { s.Tail = simulate.Exception{Probability: 0.05, Factor: 10} },

@@ -68,7 +68,7 @@ func TestAYearIsMadeOnce(t *testing.T) {
 
 // A year from before the newest migration is kept: its copies are migrated. One with another
 // history of migrations is not used.
-func TestAYearSurvivesMigrations(t *testing.T) {
+func TestLongAYearSurvivesMigrations(t *testing.T) {
 	t.Parallel()
 	k := Keep{Dir: filepath.Join(t.TempDir(), "years"), Progress: quietly}
 	states, schemas := t.TempDir(), store.SchemaDigests()
