@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"syscall"
@@ -11,6 +12,14 @@ import (
 // loopback is the address of the server's internal services: only the frontend is ever
 // reachable from elsewhere.
 const loopback = "127.0.0.1"
+
+// Internal services prefer ports below those that Linux gives to outgoing connections and to
+// whoever asks for any: one of them would often be taken before the service listens.
+const (
+	firstQuiet = 15_000
+	quiet      = 32_768 - firstQuiet
+	tries      = 20
+)
 
 // ports holds the TCP ports of one server; internal is that of the frontend for its own
 // workers.
@@ -48,6 +57,14 @@ func choosePorts(ip net.IP, frontend int) (ports, error) {
 		name string
 		port *int
 	}{{"internal frontend", &chosen.internal}, {"history", &chosen.history}, {"matching", &chosen.matching}, {"worker", &chosen.worker}} {
+		for range tries {
+			if *inner.port, err = hold(inner.name, "ip", loopback, firstQuiet+rand.IntN(quiet)); err == nil {
+				break
+			}
+		}
+		if err == nil {
+			continue
+		}
 		if *inner.port, err = hold(inner.name, "ip", loopback, 0); err != nil {
 			return ports{}, err
 		}

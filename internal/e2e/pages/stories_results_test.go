@@ -159,7 +159,7 @@ func aComparisonFollowsNewResults(t *testing.T, s scene, b *tab) {
 	require.Equal(t, opened, b.where())
 	require.Equal(t, bench.Success, s.ended(t, bench.RequestID(turns)))
 	b.awaitText("#row", "Change in turns")
-	require.Contains(t, b.text("#row .sentence"), "no difference")
+	b.awaitText("#row .sentence", "no difference")
 	require.Contains(t, b.text("#row tbody"), "in turns")
 }
 
