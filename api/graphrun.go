@@ -182,7 +182,7 @@ func (s *graphRunHandlers) clone(ctx context.Context, in *cloneGraph) (*startedG
 	t := r.Template
 	switch {
 	case t == nil:
-		return nil, problemf(http.StatusConflict, "no-template", "request %s runs no graph of a template; 'benchloom request remeasure %s' measures it again", r.ID, r.ID)
+		return nil, problemf(http.StatusConflict, "no-template", "request %s runs no graph of a template; 'benchloom retrigger %s --select stage=own' measures it again", r.ID, r.ID)
 	case in.Body.From == "" && len(t.Customised) > 0:
 		return nil, problemf(http.StatusUnprocessableEntity, "which-source", "the graph of request %s was customised; say whether the clone is made from the template or from the graph", r.ID)
 	}

@@ -41,6 +41,8 @@ type operation struct {
 	summary     string
 	description string
 	tag         string
+	// deprecated says that another operation does the same.
+	deprecated bool
 	// maxBody bounds the body in bytes; 0: smallBody.
 	maxBody int64
 	// status of success; 0: 200, or 204 without a body.
@@ -87,7 +89,7 @@ func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *I
 	op := huma.Operation{
 		OperationID: o.id, Method: o.method, Path: "/api/v1" + o.path, Summary: o.summary, Description: o.description, Tags: []string{o.tag},
 		Metadata: map[string]any{accessKey: o.need, scopeKey: o.scope}, MaxBodyBytes: o.maxBody, BodyReadTimeout: bodyBound, DefaultStatus: o.status,
-		SkipValidateBody: o.ownChecks,
+		SkipValidateBody: o.ownChecks, Deprecated: o.deprecated,
 	}
 	if !o.need.open(s.OpenRead) {
 		op.Security = []map[string][]string{{tokenScheme: {}}}

@@ -24,6 +24,7 @@ type OperationRecord interface {
 	// Reopen returns store.ErrNothingToMeasure when there is nothing to measure.
 	Reopen(ctx context.Context, id bench.RequestID, again store.ReopenOptions, act store.Act) (store.Operation, error)
 	Request(ctx context.Context, id bench.RequestID) (bench.Request, error)
+	CountGraphs(ctx context.Context, id bench.RequestID) (int, error)
 	// SetQueue puts jobs of an open request, all of them if none is named, into another queue.
 	// store.ErrNotFound reports a job of another request.
 	SetQueue(ctx context.Context, id bench.RequestID, queue string, jobs []bench.JobKey, act store.Act) (store.Operation, error)
@@ -68,13 +69,17 @@ func (s *operatorHandlers) register() {
 	}
 	handle(s.base, onRequest("cancel", "End a request", "Its jobs for which no other request waits are stopped. What was measured stays. Cancelling twice is no error."), s.cancelRequest)
 	handle(s.base, onRequest("expire", "End a request that has waited too long", "One in progress only with force."), s.expireRequest)
-	handle(s.base, onRequest("retry", "Open a request that has ended again, for what lacks a result", "Test cases without a valid result are measured by jobs of the next generation, when it is the request's turn again. The rest stays."), s.retryRequest)
-	handle(s.base, onRequest("remeasure", "Open a request that has ended again, for what has results too", "The former results stay in the record; the newest generation counts."), s.remeasureRequest)
+	former := func(op operation) operation {
+		op.deprecated, op.description = true, op.description+"\n\nPOST /graphs/{graph}/retrigger does this, too."
+		return op
+	}
+	handle(s.base, former(onRequest("retry", "Open a request that has ended again, for what lacks a result", "Test cases without a valid result are measured by jobs of the next generation, when it is the request's turn again. The rest stays.")), s.retryRequest)
+	handle(s.base, former(onRequest("remeasure", "Open a request that has ended again, for what has results too", "The former results stay in the record; the newest generation counts.")), s.remeasureRequest)
 	handle(s.base, onRequest("set-queue", "Put an open request's jobs into another queue", "Level and share of jobs that have not begun change. The limits of their submitter, and of whoever asks, hold in every queue."), s.setQueue)
-	handle(s.base, operation{id: "retry-job", method: http.MethodPost, path: "/jobs/{job}/retry", need: toWrite, scope: ofProject, tag: "operators",
-		summary: "Retry a job that has ended", description: "A job of the next generation replaces it, with the test cases that lack a result. Its request is reopened if it has ended."}, s.retryJob)
+	handle(s.base, former(operation{id: "retry-job", method: http.MethodPost, path: "/jobs/{job}/retry", need: toWrite, scope: ofProject, tag: "operators",
+		summary: "Retry a job that has ended", description: "A job of the next generation replaces it, with the test cases that lack a result. Its request is reopened if it has ended."}), s.retryJob)
 	handle(s.base, operation{id: "retrigger", method: http.MethodPost, path: "/graphs/{graph}/retrigger", need: toWrite, scope: ofProject, tag: "graphs", maxBody: namesBody,
-		summary: "Run jobs of a graph, or of a request's graphs, again", description: "Jobs of the next generation replace them, in a new graph of the same set, with all their test cases. A job starts after those of the graph that it needs. The request is reopened if it has ended."}, s.retrigger)
+		summary: "Run jobs of a graph, or of a request's graphs, again", description: "Jobs of the next generation replace them, in a new graph of the same set, with all their test cases, or only those that lack a result. A job starts after those of the graph that it needs. The request is reopened if it has ended."}, s.retrigger)
 	handle(s.base, operation{id: "rerun", method: http.MethodPost, path: "/graphs/{graph}/rerun", need: toWrite, scope: ofProject, tag: "graphs", maxBody: namesBody,
 		summary: "Run jobs of a graph, or of a request's graphs, again as themselves", description: "The jobs keep their keys and get another run, with all their test cases; results of a later generation count. A job starts after those of the graph that it needs. What was skipped needs a new job: retrigger it. The request is reopened if it has ended."}, s.rerun)
 	handle(s.base, operation{id: "invalidate-results", method: http.MethodPost, path: "/results/invalidate", need: toAdmin, tag: "operators",
@@ -340,10 +345,38 @@ func (s *operatorHandlers) again(ctx context.Context, in *retriggerGraph, rerun 
 		return nil, err
 	}
 	again := store.ReopenOptions{Retrigger: &choice, Times: in.Body.Times, Budget: time.Duration(in.Body.Budget * float64(time.Second))}
+	if in.Body.Lacking {
+		if again, err = lacking(again); err != nil {
+			return nil, err
+		}
+	} else if choice.Whole() && !rerun && again.Times <= 1 && again.Budget == 0 {
+		graphs, err := s.record.CountGraphs(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		if graphs == 0 { // commands, or a request from before there were graphs
+			again = store.ReopenOptions{Remeasure: true, Benchmarks: choice.Select.Benchmarks}
+		}
+	}
 	if in.DryRun {
 		return s.previewed(ctx, r, again, in.Body.Act)
 	}
 	return s.reopen(ctx, r, again, in.Body.Act)
+}
+
+// lacking asks for what has no result, instead of for whole jobs.
+func lacking(again store.ReopenOptions) (store.ReopenOptions, error) {
+	choice := again.Retrigger
+	if choice.Rerun || choice.Number > 0 || len(choice.Jobs) > 1 || !choice.Select.Empty() ||
+		cmp.Or(choice.Downstream, graphset.DownstreamNone) != graphset.DownstreamNone || again.Times > 1 || again.Budget > 0 {
+		return again, problemf(http.StatusUnprocessableEntity, "lacking",
+			"what lacks a result is measured by new jobs, of a whole request or of one named job; name no graph, no further jobs and no selection, and neither times nor a budget")
+	}
+	out := store.ReopenOptions{}
+	if len(choice.Jobs) == 1 {
+		out.Job = choice.Jobs[0]
+	}
+	return out, nil
 }
 
 // refusedAgain words why a request is not reopened.
@@ -392,13 +425,13 @@ func nothingLacks(r bench.Request, again store.ReopenOptions) error {
 		return problemf(http.StatusConflict, "nothing-to-measure", "later jobs of request %s have all of their test cases; 'benchloom graph show %s' shows these", r.ID, r.ID)
 	}
 	if again.Remeasure {
-		of := "test cases that were to be measured; retry it instead"
+		of := "test cases that were to be measured; measure what it lacks instead, with --lacking"
 		if len(again.Benchmarks) > 0 {
 			of = "test cases of " + strings.Join(again.Benchmarks, ", ")
 		}
 		return problemf(http.StatusUnprocessableEntity, "nothing-to-measure", "request %s has no %s; 'benchloom status %s' shows its jobs", r.ID, of, r.ID)
 	}
-	return problemf(http.StatusConflict, "nothing-lacks", "every test case of it has a result, so there is nothing to retry; 'benchloom request remeasure %s' measures it again anyway", r.ID)
+	return problemf(http.StatusConflict, "nothing-lacks", "every test case of it has a result; 'benchloom retrigger %s --select stage=own' measures it again anyway", r.ID)
 }
 
 // asOfNow adds the parts of the project's current configuration that apply to repeated

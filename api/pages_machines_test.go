@@ -214,7 +214,7 @@ func TestThePagesOfAJobAndItsRun(t *testing.T) {
 	retried := b.form(t, b.cookieOf(t, api.RoleWriter), "/jobs/"+string(j.key)+"/retry", form)
 	require.Equal(t, http.StatusSeeOther, retried.status)
 	shown, _, _ := strings.Cut(retried.header.Get("Location"), "#audit")
-	require.Contains(t, b.sound(t, shown).section("audit"), "job retry "+string(j.key)+" , because “ the disk was full ”")
+	require.Contains(t, b.sound(t, shown).section("audit"), "retrigger "+string(j.key)+" , because “ the disk was full ”")
 	require.Contains(t, b.sound(t, "/audit").links(), "/jobs/"+string(j.key))
 
 	for path, status := range map[string]int{

@@ -159,7 +159,7 @@ func TestActingOnARequest(t *testing.T) {
 	p.requireSound(t, past)
 	require.Contains(t, p.section("preview"), "1 job, 2 test cases; about 3m20s of machine time, as it took last")
 	require.Contains(t, p.section("preview"), string(old.key))
-	require.Contains(t, b.page(t, "", past).text(), "benchloom request remeasure "+string(old.request.ID)+" --reason WHY")
+	require.Contains(t, b.page(t, "", past).text(), "benchloom retrigger "+string(old.request.ID)+" --select stage=own --downstream none --reason WHY")
 	require.Contains(t, b.page(t, api.RoleWriter, past+"?benchmark=none").text(), "has no test cases of none")
 	still, err := b.nobody.Request(t.Context(), string(old.request.ID))
 	require.NoError(t, err)
@@ -168,7 +168,7 @@ func TestActingOnARequest(t *testing.T) {
 	sent.Set("reason", "looks odd")
 	require.Equal(t, http.StatusSeeOther, b.form(t, cookie, past, sent).status)
 	p = b.page(t, "", "/requests/"+string(old.request.ID))
-	require.Contains(t, p.section("audit"), "request remeasure, because “ looks odd ”")
+	require.Contains(t, p.section("audit"), "retrigger, because “ looks odd ”")
 	require.NotContains(t, p.text(), "It has ended")
 	require.Contains(t, b.page(t, api.RoleWriter, past).text(), "it has not ended")
 }

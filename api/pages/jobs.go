@@ -99,9 +99,13 @@ func (p *Pages) job(v *visit) (*view, error) {
 		out.Crumbs = append(out.Crumbs, link{"/requests/" + segments(request), "Request " + request})
 	}
 	if j.Status == bench.JobFailure || j.Status == bench.JobCancelled {
+		retrying := ""
+		if len(shown.Why.Requests) > 0 {
+			retrying = quoted("benchloom", "retrigger", string(shown.Why.Requests[0]), string(key), "--lacking", "--reason", "WHY")
+		}
 		retry, err := p.offer(v, rightToWrite, j.Project, act{
 			Name: "retry", Title: "Retry", About: "A new job measures what lacks a result. What has one stays as it is.",
-			Address: "/jobs/" + segments(key) + "/retry", Command: quoted("benchloom", "job", "retry", string(key), "--reason", "WHY"),
+			Address: "/jobs/" + segments(key) + "/retry", Command: retrying,
 		})
 		if err != nil {
 			return nil, err

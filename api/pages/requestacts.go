@@ -3,6 +3,7 @@ package pages
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
@@ -15,7 +16,7 @@ func (p *Pages) requestActs(v *visit, d apiclient.RequestDetail) ([]act, error) 
 	var all []act
 	if d.Status == bench.Completed {
 		all = []act{
-			{Name: "retry", Title: "Retry", About: "Opens it again for what lacks a result. What has one stays as it is.", Address: base + "retry", Command: "benchloom request retry " + id + " --reason WHY"},
+			{Name: "retry", Title: "Retry", About: "Opens it again for what lacks a result. What has one stays as it is.", Address: base + "retry", Command: "benchloom retrigger " + id + " --lacking --reason WHY"},
 		}
 	} else {
 		all = []act{
@@ -84,12 +85,13 @@ func (p *Pages) again(v *visit) (*view, error) {
 	}
 	id := string(detail.ID)
 	benchmarks := v.URL.Query()["benchmark"]
-	command := []string{"benchloom", "request", "remeasure", id}
+	selector := []string{"stage=own"}
 	var fields []field
 	for _, b := range benchmarks {
-		command = append(command, "--benchmark", b)
+		selector = append(selector, "benchmark="+b)
 		fields = append(fields, field{"benchmark", b})
 	}
+	command := []string{"benchloom", "retrigger", id, "--select", strings.Join(selector, ","), "--downstream", "none"}
 	out := againView{Request: detail.Request, Benchmarks: benchmarks}
 	if out.Act, err = p.offer(v, rightToWrite, detail.Project, act{
 		Name: "again", Title: "Measure again", About: "The new results count from then on; the former ones stay in the record.",
@@ -112,6 +114,6 @@ func (p *Pages) again(v *visit) (*view, error) {
 	return &view{
 		template: "again", Title: fmt.Sprintf("Measure %s again", subjectOf(detail.Request)),
 		Crumbs:  []link{projectLink(detail.Project), {"/requests/" + id, subjectOf(detail.Request)}},
-		APIPath: "", Command: quoted(append(command, "--dry-run")...), Content: out,
+		APIPath: "", Command: quoted(append(command, "--preview")...), Content: out,
 	}, nil
 }

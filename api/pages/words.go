@@ -275,14 +275,19 @@ func unbroken(text any) string { return joiner.Replace(fmt.Sprint(text)) }
 func operand(o apiclient.Operation) *link {
 	kind, _, _ := strings.Cut(o.Action, " ")
 	switch {
-	case kind == "request" && len(o.Requests) > 0:
-		return &link{"/requests/" + segments(o.Subject), o.Subject}
-	case kind == "job":
+	case kind == "job" || (kind == "retrigger" || kind == "rerun") && isJob(o.Subject):
 		return &link{"/jobs/" + segments(o.Subject), o.Subject}
+	case (kind == "request" || kind == "retrigger" || kind == "rerun") && len(o.Requests) > 0:
+		return &link{"/requests/" + segments(o.Subject), o.Subject}
 	case kind == "suite": // its hash is known by its beginning
 		return &link{"/audit?subject=" + url.QueryEscape(o.Subject), fmt.Sprintf("%.12s", o.Subject)}
 	}
 	return nil
+}
+
+func isJob(subject string) bool {
+	_, err := bench.ParseJobKey(subject)
+	return err == nil
 }
 
 // segments writes a name as one part of an address. A colon needs no escape there, and

@@ -18,9 +18,9 @@ func newJob() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "job",
 		GroupID: groupUse,
-		Short:   "Show or retry a job",
+		Short:   "Show a job",
 		Example: `  benchloom job show 5kq2n7x3b4m6p2aa`,
-	}, newJobShow(), newJobRetry())
+	}, newJobShow())
 }
 
 func newJobShow() *cobra.Command {

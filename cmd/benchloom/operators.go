@@ -110,43 +110,6 @@ expired. With --force, it also ends a request in progress.`,
 	return cmd
 }
 
-func newRequestRetry() *cobra.Command {
-	var f actFlags
-	return onRequest(&cobra.Command{
-		Use:   "retry REQUEST",
-		Short: "Reopen a request to measure what lacks a result",
-		Long: `Reopens a request that has ended. It awaits admission once more; then only test
-cases without a valid result are measured, by new jobs and with the project's
-present suite. Existing results stay.`,
-		Example: `  benchloom request retry go:1.26.0 --reason "the disk was full"`,
-	}, &f, "is open again", func(ctx context.Context, api *apiclient.Client, ref string) (apiclient.RequestOperation, error) {
-		return api.RetryRequest(ctx, ref, f.act())
-	})
-}
-
-func newRequestRemeasure() *cobra.Command {
-	var f actFlags
-	var benchmarks []string
-	var dryRun bool
-	cmd := onRequest(&cobra.Command{
-		Use:   "remeasure REQUEST",
-		Short: "Reopen a request to measure all of it again",
-		Long: `Reopens a request that has ended and measures all its test cases, also those that
-have results. The new results count from then on; the old ones stay in the record.
-With --dry-run, it only tells how many jobs that are, and their machine time.`,
-		Example: `  benchloom request remeasure go:1.26.0 --benchmark gin --reason "looks odd"
-  benchloom request remeasure go:1.26.0 --dry-run`,
-	}, &f, "is open again", func(ctx context.Context, api *apiclient.Client, ref string) (apiclient.RequestOperation, error) {
-		if dryRun {
-			return api.PreviewRemeasurement(ctx, ref, apiclient.Remeasurement{Act: f.act(), Benchmarks: benchmarks})
-		}
-		return api.RemeasureRequest(ctx, ref, apiclient.Remeasurement{Act: f.act(), Benchmarks: benchmarks})
-	})
-	cmd.Flags().StringSliceVar(&benchmarks, "benchmark", nil, "only this benchmark (repeatable)")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only tell what would be measured, and its machine time")
-	return cmd
-}
-
 func newRequestSetQueue() *cobra.Command {
 	var f actFlags
 	cmd := &cobra.Command{
@@ -196,35 +159,6 @@ own, allow. That of a job for which other requests wait changes only to an earli
 	return cmd
 }
 
-func newJobRetry() *cobra.Command {
-	var f actFlags
-	cmd := &cobra.Command{
-		Use:   "retry JOB",
-		Short: "Retry a job that has ended",
-		Long: `Replaces a job that has ended by a new one for its test cases that lack a result.
-If its request has ended, it is reopened.`,
-		Example: `  benchloom job retry 5kq2n7x3b4m6p2aa --reason "the disk was full"`,
-		Args:    exactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := bench.ParseJobKey(args[0])
-			if err != nil {
-				return usage(err)
-			}
-			api, err := f.connect()
-			if err != nil {
-				return err
-			}
-			r, err := api.RetryJob(cmd.Context(), key, f.act())
-			if err != nil {
-				return reached(err)
-			}
-			return f.toldOf(cmd, r, "retries job "+string(key))
-		},
-	}
-	f.add(cmd)
-	return cmd
-}
-
 func newResultsInvalidate() *cobra.Command {
 	var f actFlags
 	var in apiclient.Invalidation
@@ -233,8 +167,8 @@ func newResultsInvalidate() *cobra.Command {
 		Use:   "invalidate",
 		Short: "Invalidate results",
 		Long: `Marks results as invalid: those of a collector, a period, a project or an artifact.
-They stay in the record but enter no comparison and no export. 'benchloom request
-retry' measures their test cases again.`,
+They stay in the record but enter no comparison and no export. 'benchloom retrigger
+REQUEST --lacking' measures their test cases again.`,
 		Example: `  benchloom results invalidate --collector bench-3 --since 2026-05-01T08:00:00Z --reason "a fan was dead" --dry-run
   benchloom results invalidate --project go --tag 1.26.0 --reason "the wrong build"`,
 		Args: exactArgs(0),

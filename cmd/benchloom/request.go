@@ -21,7 +21,7 @@ func newRequest() *cobra.Command {
 		Example: `  benchloom request show r7k2m4q9xt2
   benchloom request cancel go:1.26.0 --reason "wrong date"
   benchloom request unstick go:1.26.0 --dry-run`,
-	}, newRequestShow(), newRequestJobs(), newRequestCancel(), newRequestExpire(), newRequestRetry(), newRequestRemeasure(), newRequestSetQueue(), newRequestUnstick(), newArtifactsReady())
+	}, newRequestShow(), newRequestJobs(), newRequestCancel(), newRequestExpire(), newRequestSetQueue(), newRequestUnstick(), newArtifactsReady())
 }
 
 func newRequestShow() *cobra.Command {

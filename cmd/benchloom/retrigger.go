@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,7 +15,7 @@ import (
 )
 
 func newRetrigger() *cobra.Command {
-	return again((*apiclient.Client).Retrigger, &cobra.Command{
+	return again(false, &cobra.Command{
 		Use:     "retrigger GRAPH|REQUEST [JOB...]",
 		GroupID: groupUse,
 		Short:   "Run jobs of a graph again, and those that need them",
@@ -27,10 +26,16 @@ graph of the same set; the former results stay in the record.
 If other jobs need them, --downstream says whether these run again too: none, all, or
 the portion that --select matches. What needs a job starts after it.
 
+With --lacking, only test cases without a valid result are measured: of one named job,
+or of a whole request that has ended. What the project's present suite adds is planned
+when it is the request's turn.
+
 Fields of --select are kind, stage, state, target and benchmark; see 'benchloom graph
 show'. With --preview, nothing runs: it only tells which jobs would, and their machine
 time.`,
-		Example: `  benchloom retrigger go:1.26.0 --select state=failure --preview
+		Example: `  benchloom retrigger go:1.26.0 --lacking --reason "the disk was full"
+  benchloom retrigger go:1.26.0 --select state=failure --preview
+  benchloom retrigger go:1.26.0 --select stage=own,benchmark=gin --reason "looks odd"
   benchloom retrigger r7k2m4q9xt2 5kq2n7x3b4m6p2aa --downstream all --reason "a noisy machine"
   benchloom retrigger r7k2m4q9xt2-1 --downstream none --key again-1
   benchloom retrigger go:1.26.0 5kq2n7x3b4m6p2aa --downstream portion --select benchmark=gin`,
@@ -38,7 +43,7 @@ time.`,
 }
 
 func newRerun() *cobra.Command {
-	return again((*apiclient.Client).Rerun, &cobra.Command{
+	return again(true, &cobra.Command{
 		Use:     "rerun GRAPH|REQUEST [JOB...]",
 		GroupID: groupUse,
 		Short:   "Run the same jobs of a graph again, and those that need them",
@@ -61,7 +66,11 @@ time.`,
 }
 
 // again adds the flags of a command that runs jobs again, and what it does.
-func again(call func(*apiclient.Client, context.Context, string, apiclient.Retrigger, bool) (apiclient.RequestOperation, error), cmd *cobra.Command) *cobra.Command {
+func again(rerun bool, cmd *cobra.Command) *cobra.Command {
+	call := (*apiclient.Client).Retrigger
+	if rerun {
+		call = (*apiclient.Client).Rerun
+	}
 	var f actFlags
 	var in apiclient.Retrigger
 	var selectors []string
@@ -114,6 +123,9 @@ func again(call func(*apiclient.Client, context.Context, string, apiclient.Retri
 		return cli.PreviewedJobs(cmd.OutOrStdout(), *r.Operation.Preview, view(cmd))
 	}
 	f.add(cmd)
+	if !rerun {
+		cmd.Flags().BoolVar(&in.Lacking, "lacking", false, "measure only test cases without a valid result, of a job or of a whole request")
+	}
 	cmd.Flags().StringSliceVar(&selectors, "select", nil, "jobs to run again, or the portion downstream of named ones: FIELD=VALUE (repeatable)")
 	cmd.Flags().StringVar(&in.Downstream, "downstream", "", "what becomes of the jobs that need them: none, portion, all")
 	cmd.Flags().IntVar(&in.Times, "times", 1, "how often each of them runs, 1 to 100")

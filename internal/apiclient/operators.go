@@ -40,6 +40,7 @@ type Retrigger struct {
 	Jobs       []bench.JobKey `json:"jobs,omitempty" maxItems:"10000" doc:"Keys of the jobs that run again. Without them, those that select matches; of one graph, all without both."`
 	Select     string         `json:"select,omitempty" maxLength:"4000" example:"kind=benchmark,state=failure" doc:"FIELD=VALUE,…: kind, stage, state, target and benchmark. A field that is given again adds a value. Beside named jobs, it chooses the portion downstream."`
 	Downstream string         `json:"downstream,omitempty" doc:"What becomes of jobs that need those that run again: none, portion (those that select matches) or all. Needed if there are any."`
+	Lacking    bool           `json:"lacking,omitempty" doc:"Only test cases without a valid result: of one named job, or of a whole request that has ended, which is planned from the project's current suite where that has changed. Not with select, downstream, times and budget, and not as a rerun."`
 	Times      int            `json:"times,omitempty" maximum:"100" minimum:"0" doc:"How often each of them runs, one time after the other; absent: once."`
 	Budget     float64        `json:"budget_seconds,omitempty" minimum:"0" doc:"Refuse it if it would take more machine time than this, as its jobs took it last; absent: whatever it takes."`
 }

@@ -32,7 +32,7 @@ func Operation(w io.Writer, o apiclient.Operation, text string) error {
 	if o.Action == "results invalidate" && len(o.Requests) > 0 {
 		line += "To measure them again:\n"
 		for _, id := range o.Requests {
-			line += "  benchloom request retry " + string(id) + "\n"
+			line += "  benchloom retrigger " + string(id) + " --lacking\n"
 		}
 	}
 	return write(w, line)

@@ -167,6 +167,14 @@ type Choice struct {
 	Rerun bool
 }
 
+// Whole reports whether all own jobs of a request are chosen, or those of certain
+// benchmarks.
+func (c Choice) Whole() bool {
+	s := c.Select
+	return c.Number == 0 && len(c.Jobs) == 0 && !s.Empty() && len(s.Kinds)+len(s.States)+len(s.Targets) == 0 &&
+		!slices.ContainsFunc(s.Stages, func(stage bench.Stage) bool { return stage != bench.StageOwn })
+}
+
 // Again is a job that runs again.
 type Again struct {
 	Job bench.JobKey
@@ -404,7 +412,7 @@ func (p places) whyNot(n Node) string {
 	case n.Stage == bench.StageVerify:
 		return "has measured a suspicion in turns, which is not repeated: what runs again is compared anew; name the job of its test cases"
 	case n.Replaced:
-		return "was dropped from the request; 'benchloom request retry' plans what is lacking"
+		return "was dropped from the request; 'benchloom retrigger REQUEST --lacking' plans what is lacking"
 	case !state.Ended():
 		return fmt.Sprintf("has not ended, it is %s; wait for its end, or cancel its request first", state)
 	case p.tooLate(n):

@@ -210,7 +210,7 @@ func TestARetryMeasuresMissingResults(t *testing.T) {
 		return true
 	}}}, key("again"))
 	require.NoError(t, err)
-	require.Equal(t, "request retry", done.Action)
+	require.Equal(t, "retrigger", done.Action)
 	require.Equal(t, store.OperationResult{
 		Changed: true, Message: "1 job, 1 test case", Requests: []bench.RequestID{request.ID}, Jobs: 1, TestCases: 1,
 	}, done.Result)
@@ -361,7 +361,7 @@ func TestRemeasuringKeepsTheFormerResults(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNothingToMeasure)
 	done, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{Remeasure: true, Benchmarks: []string{"kit"}}, byAda)
 	require.NoError(t, err)
-	require.Equal(t, "request remeasure", done.Action)
+	require.Equal(t, "retrigger", done.Action)
 	require.JSONEq(t, `{"benchmarks": ["kit"]}`, string(done.Detail))
 	r.admit()
 	jobs := r.openJobs(request.ID)
@@ -409,7 +409,7 @@ func TestAJobIsRetried(t *testing.T) {
 	require.NoError(t, err)
 	done, err := r.Reopen(t.Context(), request.ID, again, byAda)
 	require.NoError(t, err)
-	require.Equal(t, "job retry", done.Action)
+	require.Equal(t, "retrigger", done.Action)
 	require.Equal(t, string(bad.Key), done.Subject)
 	require.Equal(t, bench.InProgress, r.request(request.ID).Status)
 	mine, others := r.openJobs(request.ID), r.openJobs(other.ID)

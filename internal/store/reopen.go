@@ -69,17 +69,10 @@ type Present struct {
 }
 
 func (o ReopenOptions) action() string {
-	switch {
-	case o.reruns():
+	if o.reruns() {
 		return "rerun"
-	case o.Retrigger != nil:
-		return "retrigger"
-	case o.Remeasure:
-		return "request remeasure"
-	case o.Job != "":
-		return "job retry"
 	}
-	return "request retry"
+	return "retrigger"
 }
 
 func (o ReopenOptions) graphReason() bench.GraphReason {
@@ -121,6 +114,8 @@ func (o ReopenOptions) detail() json.RawMessage {
 		return detail(d)
 	case len(o.Benchmarks) > 0:
 		return detail(map[string][]string{"benchmarks": o.Benchmarks})
+	case !o.Remeasure:
+		return detail(map[string]bool{"lacking": true})
 	}
 	return nil
 }
@@ -252,7 +247,11 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	}
 	replans := o.replans(lacking)
 	for _, j := range lacking {
-		if replans && j.SuiteHash != "" || o.builtOtherwise(j.Job) {
+		stored, err := o.stored(ctx, j.Job)
+		if err != nil {
+			return result, err
+		}
+		if replans && j.SuiteHash != "" || o.builtOtherwise(j.Job) || stored {
 			dropped++
 			if err := o.drop(ctx, j.Job); err != nil {
 				return result, err
@@ -371,6 +370,14 @@ func (o reopening) replans(lacking []lackingJob) bool {
 // builtOtherwise reports whether a build job's artifact is built in another way now.
 func (o reopening) builtOtherwise(j bench.Job) bool {
 	return j.Build != nil && o.options.Present != nil && !o.options.some() && !o.options.Present.Builds(j)
+}
+
+// stored reports whether a build job's artifact is stored by now: another job has built it.
+func (o reopening) stored(ctx context.Context, j bench.Job) (bool, error) {
+	if j.Build == nil || o.options.some() {
+		return false, nil
+	}
+	return value[bool](ctx, o.tx, `select exists (select from build where key = $1)`, j.Build.Key)
 }
 
 // drop removes a job from the request without a job in its place. Other requests keep it.

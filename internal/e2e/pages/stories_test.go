@@ -243,7 +243,7 @@ func aRequestIsMeasuredAgain(t *testing.T, s scene, b *tab) {
 	b.search("#subject", string(release))
 	require.Equal(t, "/audit?project=&who=&subject="+string(release), b.where())
 	last := b.text("tbody tr")
-	require.Contains(t, last, "request remeasure")
+	require.Contains(t, last, "retrigger")
 	require.Contains(t, last, "it looks odd")
 }
 

@@ -120,6 +120,6 @@ var year = []string{
 		select 'c' || i, 'x86_64-unknown-linux-gnu', 1, 'main', 'm' || i, 1, 'v1', 'cpu0', '{}', false from generate_series(0, 1) i`,
 	`insert into size_statistics (project, shape, version, statistics, about, updated_at)
 		select 'load', shape, 1, jsonb_build_object('attempts', pg_temp.noise(500)), '{}', max(request_created) from job_queue where shape <> '' group by shape`,
-	`insert into audit (at, who, action, project, subject, reason, result) select at, 'ada', 'request retry', 'load', request, 'the disk was full', '{"changed": true}' from wish where i % 10 = 0`,
+	`insert into audit (at, who, action, project, subject, reason, result) select at, 'ada', 'retrigger', 'load', request, 'the disk was full', '{"changed": true}' from wish where i % 10 = 0`,
 	`analyze`,
 }
