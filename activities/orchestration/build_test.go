@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/graphset"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/revision"
 	"github.com/benchloom/benchloom/internal/store"
@@ -150,6 +151,73 @@ func TestAFailedBuildFailsItsRequestOnly(t *testing.T) {
 	// Another request with the tree tries again, with a job of its own.
 	b.Revisions.(*history).trees["1.3.0"] = "tree b" //nolint:forcetypeassert // it is one
 	require.NotEqual(t, job.Key, b.build(b.admitted("1.3.0"))[0].Key)
+}
+
+// A build belongs to no single request: whoever makes it succeed opens the others again.
+func TestALaterSuccessOfABuildOpensWhatFailedWithIt(t *testing.T) {
+	t.Parallel()
+	b, h, c := setupBuilds(t)
+	failed, otherwise := b.admitted("1.2.0"), b.admitted("1.0.0")
+	job := b.build(failed)[0]
+	b.build(otherwise)
+	b.recordEnd(job.Key, "the disk was full")
+	for _, ref := range []protocol.RequestRef{failed, otherwise} {
+		require.NoError(t, b.store.CompleteRequest(t.Context(), ref.ID, bench.Failure, "", nil, "its build failed"))
+		b.workflows.is(b.requestID(ref), protocol.WorkflowCompleted)
+	}
+	h.mu.Lock()
+	h.trees["1.3.0"] = "tree b"
+	h.mu.Unlock()
+	again := b.build(b.admitted("1.3.0"))[0]
+	require.NotEqual(t, job.Key, again.Key)
+	require.NotContains(t, b.reconciled(), "restart "+b.requestID(failed))
+
+	b.deliver(again, c, 1)
+	require.Equal(t, bench.JobSuccess, b.recordEnd(again.Key, "").Status)
+	b.workflows.is(b.requestID(failed), protocol.WorkflowRunning)
+	require.NotContains(t, b.reconciled(), "restart "+b.requestID(failed), "its workflow has not ended yet")
+	b.workflows.is(b.requestID(failed), protocol.WorkflowCompleted)
+	calls := b.reconciled()
+	require.Contains(t, calls, "restart "+b.requestID(failed))
+	require.NotContains(t, calls, "restart "+b.requestID(otherwise))
+	r := b.request(failed)
+	require.Equal(t, bench.ArtifactsReady, r.Status)
+	require.Equal(t, "opened again by build-watch: its build has succeeded", r.Message)
+	require.Equal(t, bench.Completed, b.request(otherwise).Status)
+	b.execute(`update benchmark_request set status = 'in_progress' where id = $1`, failed.ID)
+	require.Len(t, b.build(failed), 1, "it is stored, and not built again")
+	lacks, err := b.store.FailedBuilds(t.Context(), failed.ID)
+	require.NoError(t, err)
+	require.Empty(t, lacks)
+
+	// Once for each success.
+	require.NoError(t, b.store.CompleteRequest(t.Context(), failed.ID, bench.Failure, "", nil, "it crashes"))
+	b.workflows.is(b.requestID(failed), protocol.WorkflowCompleted)
+	require.NotContains(t, b.reconciled(), "restart "+b.requestID(failed))
+	require.Equal(t, bench.Completed, b.request(failed).Status)
+}
+
+func TestARerunOfASharedBuildOpensTheOtherRequest(t *testing.T) {
+	t.Parallel()
+	b, _, c := setupBuilds(t)
+	asked, other := b.admitted("1.0.0"), b.admitted("1.1.0")
+	job := b.build(asked)[0]
+	require.Equal(t, job.Key, b.build(other)[0].Key)
+	b.recordEnd(job.Key, "the disk was full")
+	for _, ref := range []protocol.RequestRef{asked, other} {
+		require.NoError(t, b.store.CompleteRequest(t.Context(), ref.ID, bench.Failure, "", nil, "its build failed"))
+		b.workflows.is(b.requestID(ref), protocol.WorkflowCompleted)
+	}
+	rerun := store.ReopenOptions{Retrigger: &graphset.Choice{Jobs: []bench.JobKey{job.Key}, Rerun: true}}
+	_, err := b.store.Reopen(t.Context(), asked.ID, rerun, store.Act{Who: "ada"})
+	require.NoError(t, err)
+	require.NotContains(t, b.reconciled(), "restart "+b.requestID(other))
+
+	b.deliver(b.job(job.Key), c, 2)
+	require.Equal(t, bench.JobSuccess, b.recordEnd(job.Key, "").Status)
+	require.Contains(t, b.reconciled(), "restart "+b.requestID(other))
+	require.Equal(t, bench.ArtifactsReady, b.request(other).Status)
+	require.Contains(t, b.request(asked).Message, "opened again by ada")
 }
 
 func TestAnIncompleteParentIsBuiltWithoutFailingItsChild(t *testing.T) {

@@ -79,7 +79,7 @@ func (a *Activities) Reconcile(ctx context.Context) (protocol.ReconcileResult, e
 		p.running[id] = true
 	}
 	errs := []error{err}
-	for _, step := range []func(context.Context) error{p.requests, p.queues, p.jobs, p.refit, p.failover, p.canaries, p.waitingLong, p.handOut, p.strays, p.watches, p.pruneBuilds, p.tally, p.pack, p.forget} {
+	for _, step := range []func(context.Context) error{p.rebuilt, p.requests, p.queues, p.jobs, p.refit, p.failover, p.canaries, p.waitingLong, p.handOut, p.strays, p.watches, p.pruneBuilds, p.tally, p.pack, p.forget} {
 		if ctx.Err() != nil {
 			break
 		}

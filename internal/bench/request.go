@@ -114,6 +114,10 @@ type Request struct {
 // CommitSubmitter submits the requests that a commit source makes.
 const CommitSubmitter = "commit-source"
 
+// BuildWatch is the account that opens requests again whose build succeeds after they have
+// failed with it.
+const BuildWatch = "build-watch"
+
 // Submission holds the submitter of a request and the queue of its jobs.
 type Submission struct {
 	// Submitter is the account whose limits apply.
