@@ -68,7 +68,12 @@ func TestABatchRunsInItsOrder(t *testing.T) {
 	require.Equal(t, bench.Cancelled, cancelled.Outcome)
 	require.Equal(t, apiclient.Progress{Jobs: n, JobsDone: n, TestCases: n}, cancelled.Progress)
 
-	_, err = s.api.RetryRequest(t.Context(), string(r.ID), apiclient.Act{Reason: "once more"})
+	again := apiclient.Retrigger{Act: apiclient.Act{Reason: "once more"}, Select: "stage=own"}
+	whole, err := s.api.Retrigger(t.Context(), string(r.ID), again, true)
+	require.NoError(t, err)
+	require.Equal(t, n, whole.Operation.Jobs, "all of them can run again, though they are no graph")
+	again.Select, again.Lacking = "", true
+	_, err = s.api.Retrigger(t.Context(), string(r.ID), again, false)
 	require.NoError(t, err)
 	d = s.await(t, r.ID, patience)
 	require.Equal(t, bench.Failure, d.Outcome)

@@ -18,6 +18,7 @@ func TestOperatorActions(t *testing.T) {
 	shell := newShellSuite(t, 2)
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
 	because := apiclient.Act{Reason: "for a test"}
+	lacking := apiclient.Retrigger{Act: because, Lacking: true}
 	measured := func(tag string) map[string]int {
 		return map[string]int{"count-1 " + tag: shell.executions(t)["count-1 "+tag], "count-2 " + tag: shell.executions(t)["count-2 "+tag]}
 	}
@@ -29,15 +30,15 @@ func TestOperatorActions(t *testing.T) {
 	first := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.0.0"})
 	require.Equal(t, bench.Failure, s.await(t, first.ID, ended).Outcome)
 	shell.artifact(t, "1.0.0", 10)
-	_, err := s.api.RetryRequest(t.Context(), string(first.ID), because)
+	_, err := s.api.Retrigger(t.Context(), string(first.ID), lacking, false)
 	require.NoError(t, err)
 	require.Equal(t, bench.Success, s.await(t, first.ID, ended).Outcome)
 	require.Equal(t, times("1.0.0", 3, 3), measured("1.0.0"))
-	_, err = s.api.RetryRequest(t.Context(), string(first.ID), because)
-	require.ErrorContains(t, err, "nothing to retry")
+	_, err = s.api.Retrigger(t.Context(), string(first.ID), lacking, false)
+	require.ErrorContains(t, err, "every test case of it has a result")
 
 	// Existing results are measured again only on request.
-	_, err = s.api.RemeasureRequest(t.Context(), string(first.ID), apiclient.Remeasurement{Act: because, Benchmarks: []string{"count-2"}})
+	_, err = s.api.Retrigger(t.Context(), string(first.ID), apiclient.Retrigger{Act: because, Select: "stage=own,benchmark=count-2"}, false)
 	require.NoError(t, err)
 	require.Equal(t, bench.Success, s.await(t, first.ID, ended).Outcome)
 	require.Equal(t, times("1.0.0", 3, 6), measured("1.0.0"))
@@ -45,7 +46,7 @@ func TestOperatorActions(t *testing.T) {
 	// A retry measures invalidated results again.
 	_, err = s.api.InvalidateResults(t.Context(), apiclient.Invalidation{Act: because, Project: "shell", Tag: "1.0.0"})
 	require.NoError(t, err)
-	_, err = s.api.RetryRequest(t.Context(), string(first.ID), because)
+	_, err = s.api.Retrigger(t.Context(), string(first.ID), lacking, false)
 	require.NoError(t, err)
 	require.Equal(t, bench.Success, s.await(t, first.ID, ended).Outcome)
 	require.Equal(t, times("1.0.0", 6, 9), measured("1.0.0"))
@@ -72,7 +73,7 @@ func TestOperatorActions(t *testing.T) {
 	_, err = s.api.CancelRequest(t.Context(), string(third.ID), because)
 	require.NoError(t, err)
 	release()
-	_, err = s.api.RetryRequest(t.Context(), string(third.ID), because)
+	_, err = s.api.Retrigger(t.Context(), string(third.ID), lacking, false)
 	require.NoError(t, err)
 	require.Equal(t, bench.Success, s.await(t, third.ID, ended).Outcome)
 
