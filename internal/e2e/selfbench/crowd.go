@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/e2e/livestack"
@@ -36,47 +40,67 @@ func startCrowd(ctx context.Context, s *livestack.Stack, size int) (*crowd, erro
 	if err != nil {
 		return nil, err
 	}
-	client, err := apiclient.New(s.Up.Addresses[up.AddressAPI], token, nil)
+	shared, err := apiclient.New(s.Up.Addresses[up.AddressAPI], token, nil)
 	if err != nil {
 		return nil, err
 	}
 	like := own[0]
-	beats := make(map[string]apiclient.Heartbeat, size)
-	interval := time.Second
-	for i := range size {
+	members := make([]member, size)
+	var interval time.Duration
+	for i := range members {
 		name := fmt.Sprintf("crowd-%03d", i)
-		registered, err := client.RegisterCollector(ctx, apiclient.Registration{
-			Name: name, Target: like.Target, SizeClass: like.SizeClass, Pool: like.Pool, MachineID: "selfbench-" + name,
+		machine := "selfbench-" + name
+		secret, err := api.NewToken(rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		hash := sha256.Sum256([]byte(secret))
+		if err := shared.PutOwnToken(ctx, apiclient.OwnToken{Name: name, SecretHash: hex.EncodeToString(hash[:]), Machines: []string{machine}}); err != nil {
+			return nil, fmt.Errorf("giving the collector %s a token: %w", name, err)
+		}
+		m := member{name: name}
+		if m.client, err = apiclient.New(s.Up.Addresses[up.AddressAPI], secret, nil); err != nil {
+			return nil, err
+		}
+		registered, err := m.client.RegisterCollector(ctx, apiclient.Registration{
+			Name: name, Target: like.Target, SizeClass: like.SizeClass, Pool: like.Pool, MachineID: machine,
 			Version: like.Version, HardwareID: like.HardwareID, Facts: json.RawMessage(`{}`), CoLocated: true,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("registering the collector %s: %w", name, err)
 		}
-		beats[name] = apiclient.Heartbeat{Epoch: registered.Collector.Epoch}
-		interval = time.Duration(registered.HeartbeatSeconds) * time.Second
+		m.beat.Epoch = registered.Collector.Epoch
+		members[i], interval = m, time.Duration(registered.HeartbeatSeconds)*time.Second
 	}
 	ctx, end := context.WithCancel(ctx)
 	c := &crowd{end: end, failed: make(chan error, 1)}
-	go func() { c.failed <- beat(ctx, client, beats, interval) }()
+	go func() { c.failed <- sendBeats(ctx, members, interval) }()
 	return c, nil
 }
 
-// beat sends the heartbeats, evenly over each interval, until the context ends.
-func beat(ctx context.Context, client *apiclient.Client, beats map[string]apiclient.Heartbeat, interval time.Duration) error {
-	if len(beats) == 0 {
+// member is one of a crowd.
+type member struct {
+	name   string
+	client *apiclient.Client // with its own token
+	beat   apiclient.Heartbeat
+}
+
+// sendBeats sends the heartbeats, evenly over each interval, until the context ends.
+func sendBeats(ctx context.Context, members []member, interval time.Duration) error {
+	if len(members) == 0 {
 		return nil
 	}
-	next := time.NewTicker(interval / time.Duration(len(beats)))
+	next := time.NewTicker(interval / time.Duration(len(members)))
 	defer next.Stop()
 	for {
-		for name, b := range beats {
+		for _, m := range members {
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-next.C:
 			}
-			if _, err := client.Heartbeat(ctx, name, b); err != nil && ctx.Err() == nil {
-				return fmt.Errorf("sending a heartbeat of %s: %w", name, err)
+			if _, err := m.client.Heartbeat(ctx, m.name, m.beat); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("sending a heartbeat of %s: %w", m.name, err)
 			}
 		}
 	}
