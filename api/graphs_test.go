@@ -181,6 +181,12 @@ func TestWhatCannotBeRetriggered(t *testing.T) {
 		"too many jobs":            {id, `{"jobs": [` + keys(10_001) + `]}`, http.StatusUnprocessableEntity, "expected array length \u003c= 10000"},
 		"a million jobs":           {id, `{"jobs": [` + keys(1_000_000) + `]}`, http.StatusRequestEntityTooLarge, "body"},
 		"a million times":          {id, `{"times": 1000000}`, http.StatusUnprocessableEntity, "expected number \u003c= 100"},
+		"lacking, and selected":    {id, `{"lacking": true, "select": "stage=own"}`, http.StatusUnprocessableEntity, "of a whole request or of one named job"},
+		"lacking, of one graph":    {id + "-1", `{"lacking": true}`, http.StatusUnprocessableEntity, "name no graph"},
+		"lacking, several times":   {id, `{"lacking": true, "times": 2}`, http.StatusUnprocessableEntity, "neither times nor a budget"},
+		"lacking, of several jobs": {id, `{"lacking": true, "jobs": ["` + string(failed.key) + `", "` + string(retried) + `"]}`, http.StatusUnprocessableEntity, "no further jobs"},
+		"lacking, while open":      {id, `{"lacking": true}`, http.StatusConflict, "it has not ended"},
+		"a whole open command":     {string(command.ID), `{"select": "stage=own"}`, http.StatusConflict, "it has not ended"},
 		"another field":            {id, `{"often": 2}`, http.StatusUnprocessableEntity, "unexpected property"},
 	} {
 		r := b.send(t, "writer", http.MethodPost, "/api/v1/graphs/"+c.graph+"/retrigger", c.body)
