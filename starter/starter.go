@@ -171,12 +171,27 @@ func (s *Starter) CancelRequest(ctx context.Context, request bench.RequestRef, j
 	return errors.Join(errs...)
 }
 
+// reconcileEvery is the interval of the reconciliation's Schedule. Orchestrators make a pass
+// every 30 s themselves: one of a workflow writes some 2 MB to an embedded Temporal.
+const reconcileEvery = time.Hour
+
 // EnsureReconcile creates the Schedule of the reconciliation unless it exists, and runs
 // the first pass at once. It reports whether it created the Schedule.
 func (s *Starter) EnsureReconcile(ctx context.Context) (made bool, err error) {
+	// Asking writes nothing, while an attempt to create what exists does.
+	there, err := s.client.ScheduleClient().GetHandle(ctx, protocol.ReconcileScheduleID).Describe(ctx)
+	switch {
+	case err == nil && hasInterval(there.Schedule, reconcileEvery):
+		return false, nil
+	case err == nil:
+		_, err = s.setInterval(ctx, protocol.ReconcileScheduleID, reconcileEvery)
+		return false, err
+	case !gone(err):
+		return false, fmt.Errorf("asking for the reconciliation's schedule: %w", err)
+	}
 	_, err = s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
 		ID:            protocol.ReconcileScheduleID,
-		Spec:          client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 30 * time.Second}}},
+		Spec:          client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: reconcileEvery}}},
 		Overlap:       enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
 		CatchupWindow: time.Minute,
 		// Without a Schedule, Temporal's database may have been lost.
@@ -196,6 +211,19 @@ func (s *Starter) EnsureReconcile(ctx context.Context) (made bool, err error) {
 		return false, fmt.Errorf("creating the reconciliation's schedule: %w", err)
 	}
 	return true, nil
+}
+
+// ReconcilePaused reports whether an operator has paused the Schedule of the
+// reconciliation, and with it all passes that nobody asks for.
+func (s *Starter) ReconcilePaused(ctx context.Context) (bool, error) {
+	there, err := s.client.ScheduleClient().GetHandle(ctx, protocol.ReconcileScheduleID).Describe(ctx)
+	if gone(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking for the reconciliation's schedule: %w", err)
+	}
+	return there.Schedule.State != nil && there.Schedule.State.Paused, nil
 }
 
 // retainEvery is the interval at which what was kept long enough is removed.

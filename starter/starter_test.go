@@ -146,8 +146,31 @@ func TestWorkflowsAreStartedOnce(t *testing.T) {
 	handle := c.ScheduleClient().GetHandle(t.Context(), protocol.ReconcileScheduleID)
 	d, err := handle.Describe(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, 30*time.Second, d.Schedule.Spec.Intervals[0].Every)
+	require.Equal(t, time.Hour, d.Schedule.Spec.Intervals[0].Every)
+
+	// One of an earlier version gets its interval, and stays paused if it is.
+	require.NoError(t, handle.Update(t.Context(), client.ScheduleUpdateOptions{DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+		there := in.Description.Schedule
+		there.Spec = &client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 30 * time.Second}}}
+		return &client.ScheduleUpdate{Schedule: &there}, nil
+	}}))
+	require.NoError(t, handle.Pause(t.Context(), client.SchedulePauseOptions{}))
+	require.False(t, ensure())
+	d, err = handle.Describe(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, time.Hour, d.Schedule.Spec.Intervals[0].Every)
+	paused := func() bool {
+		t.Helper()
+		paused, err := s.ReconcilePaused(t.Context())
+		require.NoError(t, err)
+		return paused
+	}
+	require.True(t, paused())
+	require.NoError(t, handle.Unpause(t.Context(), client.ScheduleUnpauseOptions{}))
+	require.False(t, paused())
+
 	require.NoError(t, handle.Delete(t.Context()))
+	require.False(t, paused(), "what is not there is about to be made")
 	require.Error(t, s.TriggerReconcile(t.Context()))
 	require.True(t, ensure())
 	require.NoError(t, s.TriggerReconcile(t.Context()))

@@ -19,10 +19,9 @@ import (
 // stays paused.
 func (s *Starter) WatchProject(ctx context.Context, project string, every time.Duration) error {
 	id := bench.WatchWorkflowID(project)
-	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: every}}}
 	_, err := s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
 		ID:   id,
-		Spec: spec,
+		Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: every}}},
 		// A look that takes longer than the pause skips the next one.
 		Overlap:               enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
 		CatchupWindow:         time.Minute,
@@ -44,25 +43,34 @@ func (s *Starter) WatchProject(ctx context.Context, project string, every time.D
 	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
 		return fmt.Errorf("creating the schedule %s: %w", id, err)
 	}
-	changed := false
+	changed, err := s.setInterval(ctx, id, every)
+	if err == nil && changed {
+		return s.SyncProject(ctx, project)
+	}
+	return err
+}
+
+// setInterval changes the interval of a Schedule, unless it has it already; one that an
+// operator has paused stays paused.
+func (s *Starter) setInterval(ctx context.Context, id string, every time.Duration) (changed bool, err error) {
 	err = s.client.ScheduleClient().GetHandle(ctx, id).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			there := in.Description.Schedule
-			changed = there.Spec == nil || len(there.Spec.Intervals) != 1 || there.Spec.Intervals[0].Every != every
-			if !changed {
+			if changed = !hasInterval(there, every); !changed {
 				return nil, temporal.ErrSkipScheduleUpdate
 			}
-			there.Spec = &spec
+			there.Spec = &client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: every}}}
 			return &client.ScheduleUpdate{Schedule: &there}, nil
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("changing the schedule %s: %w", id, err)
+		return false, fmt.Errorf("changing the schedule %s: %w", id, err)
 	}
-	if changed {
-		return s.SyncProject(ctx, project)
-	}
-	return nil
+	return changed, nil
+}
+
+func hasInterval(there client.Schedule, every time.Duration) bool {
+	return there.Spec != nil && len(there.Spec.Intervals) == 1 && there.Spec.Intervals[0].Every == every
 }
 
 // UnwatchProject removes a project's Schedule, if there is one.

@@ -99,16 +99,18 @@ func (o Orchestrator) Run(ctx context.Context) error {
 		return fmt.Errorf("starting the orchestrator's worker: %w", err)
 	}
 	defer w.Stop()
-	// Find work lost while no orchestrator ran now, not in 30 s.
-	if err := start.TriggerReconcile(ctx); err != nil && ctx.Err() == nil {
-		o.Log.WarnContext(ctx, "reconciliation waits for its schedule", "error", err)
-	}
 	var kept sync.WaitGroup
 	keeping, stop := context.WithCancel(ctx)
 	defer func() { stop(); kept.Wait() }()
 	kept.Go(func() {
 		keepScheduled(keeping, o.Log, start.EnsureReconcile, func(ctx context.Context) error {
 			return errors.Join(start.EnsureRetain(ctx), activities.EnsureWatches(ctx, true))
+		})
+	})
+	kept.Go(func() {
+		keepReconciled(keeping, o.Log, start.ReconcilePaused, func(ctx context.Context) error {
+			_, err := activities.Reconcile(ctx)
+			return err
 		})
 	})
 	kept.Go(func() {
@@ -156,6 +158,38 @@ func keepScheduled(ctx context.Context, log *slog.Logger, reconcile func(context
 		}
 		if err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "cannot ensure all Schedules, retrying", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+const (
+	// reconcileEvery is the interval of an orchestrator's passes of the reconciliation.
+	reconcileEvery = 30 * time.Second
+	// reconcileWithin bounds a pass: after the loss of Temporal's database it starts
+	// thousands of workflows, and the next one goes on.
+	reconcileWithin = 5 * time.Minute
+)
+
+// keepReconciled makes a pass of the reconciliation at once, to find work that was lost
+// while no orchestrator ran, and others until the context ends. As workflows they would be
+// most of what an idle service writes (docs/decisions/0021-passes-without-workflows.md).
+func keepReconciled(ctx context.Context, log *slog.Logger, paused func(context.Context) (bool, error), pass func(context.Context) error) {
+	tick := time.NewTicker(reconcileEvery)
+	defer tick.Stop()
+	for {
+		bounded, cancel := context.WithTimeout(ctx, reconcileWithin)
+		off, err := paused(bounded)
+		if err == nil && !off {
+			err = pass(bounded)
+		}
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "cannot reconcile everything, retrying", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -66,10 +66,20 @@ const (
 // row has a running workflow, every running workflow has an open row, and waiting jobs
 // are handed out. Temporal's list of running workflows only narrows the search.
 //
-// A failed repair does not prevent the others.
-func (a *Activities) Reconcile(ctx context.Context) (protocol.ReconcileResult, error) {
+// A failed repair does not prevent the others. One pass goes on at a time, in whatever
+// process: this waits for it. Orchestrators call it every 30 s, and the Schedule's workflow
+// as an activity.
+func (a *Activities) Reconcile(ctx context.Context) (result protocol.ReconcileResult, err error) {
 	stop := beat(ctx)
 	defer stop()
+	err = a.Store.Alone(ctx, "reconciliation", func(ctx context.Context) error {
+		result, err = a.reconcile(ctx)
+		return err
+	})
+	return result, err
+}
+
+func (a *Activities) reconcile(ctx context.Context) (protocol.ReconcileResult, error) {
 	a.Points.Reach(ctx, failpoint.Reconciling)
 	p := &pass{Activities: a, running: make(map[string]bool), open: make(map[string]bool)}
 	// The list is read before the rows: a row is written before its workflow starts,
