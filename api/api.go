@@ -155,7 +155,6 @@ type base struct {
 	audit      AuditRecord
 	guard      *webguard.Guard
 	dispatcher Dispatcher
-	filler     filler
 	work       WorkRecord
 	pages      *pages.Pages
 	computing  *computing

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -12,7 +11,8 @@ import (
 // without any lock. Each call may be repeated or omitted: the orchestrator makes up for
 // it within seconds.
 type Dispatcher interface {
-	// Fill hands out the next jobs of a task queue and starts them.
+	// Fill hands out the next jobs of a task queue and starts them. Many calls at once share
+	// a few fills.
 	Fill(ctx context.Context, taskQueue string) error
 	// Sweep fills every task queue, and applies current levels to jobs that wait in
 	// Temporal.
@@ -30,14 +30,6 @@ type Dispatcher interface {
 	FollowMoves(ctx context.Context) error
 }
 
-// A filler runs one fill of each task queue at a time. Calls that arrive during a fill
-// share the next one: thousands of single submissions do not wait for each other.
-type filler struct {
-	mu sync.Mutex
-	// again holds the task queues being filled, and whether to repeat the fill.
-	again map[string]bool
-}
-
 const (
 	// fillTimeout bounds one fill; the orchestrator repeats it.
 	fillTimeout = 30 * time.Second
@@ -50,14 +42,7 @@ const (
 func (s *base) fill(ctx context.Context, taskQueues map[string]bool) {
 	ctx = context.WithoutCancel(ctx)
 	for q := range taskQueues {
-		if s.filler.join(q) {
-			continue
-		}
-		s.afterwards.Go(func() {
-			for more := true; more; more = s.filler.leave(q) {
-				s.fillOne(ctx, q)
-			}
-		})
+		s.afterwards.Go(func() { s.fillOne(ctx, q) })
 	}
 }
 
@@ -67,32 +52,6 @@ func (s *base) fillOne(ctx context.Context, taskQueue string) {
 	if err := s.dispatcher.Fill(ctx, taskQueue); err != nil {
 		s.Log.WarnContext(ctx, "could not hand out submitted jobs at once; the orchestrator repeats it", "task_queue", taskQueue, "error", err, "request_id", requestID(ctx))
 	}
-}
-
-// join reports whether another caller is filling the task queue and will repeat that.
-// Otherwise the caller must fill it, and call leave after each time.
-func (f *filler) join(taskQueue string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, filling := f.again[taskQueue]
-	if f.again == nil {
-		f.again = make(map[string]bool)
-	}
-	f.again[taskQueue] = filling
-	return filling
-}
-
-// leave reports whether the caller must fill the task queue again.
-func (f *filler) leave(taskQueue string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	more := f.again[taskQueue]
-	if more {
-		f.again[taskQueue] = false
-	} else {
-		delete(f.again, taskQueue)
-	}
-	return more
 }
 
 // refit moves waiting jobs to where they belong now, with a method of the dispatcher that

@@ -131,7 +131,7 @@ func (o Orchestrator) Run(ctx context.Context) error {
 
 // NewDispatcher returns a dispatcher for a process of the service.
 func NewDispatcher(record *store.Store, start *starter.Starter, log *slog.Logger) *dispatch.Dispatcher {
-	return &dispatch.Dispatcher{Record: record, Workflows: start, Sizes: newSizes(record, log), OfflineAfter: OfflineAfter, Log: log}
+	return &dispatch.Dispatcher{Record: record, Workflows: start, Sizes: newSizes(record, log), OfflineAfter: OfflineAfter, Fills: new(dispatch.Fills), Log: log}
 }
 
 func newSizes(record *store.Store, log *slog.Logger) *sizing.Sizes {

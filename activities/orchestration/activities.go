@@ -73,6 +73,7 @@ type Activities struct {
 	Scope tally.Scope
 
 	notices notices
+	fills   dispatch.Fills
 }
 
 // Registry registers activities; a worker is one. [Activities.Register] calls it before the

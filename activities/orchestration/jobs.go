@@ -16,7 +16,7 @@ import (
 
 // dispatcher hands jobs out and moves waiting ones.
 func (a *Activities) dispatcher() *dispatch.Dispatcher {
-	return &dispatch.Dispatcher{Record: a.Store, Workflows: a.Workflows, Sizes: &a.Sizes, OfflineAfter: a.OfflineAfter, Log: a.Log}
+	return &dispatch.Dispatcher{Record: a.Store, Workflows: a.Workflows, Sizes: &a.Sizes, OfflineAfter: a.OfflineAfter, Fills: &a.fills, Log: a.Log}
 }
 
 // jobInput returns the workflow input of a job that was handed out.

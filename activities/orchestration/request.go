@@ -348,7 +348,9 @@ func (a *Activities) outcome(ctx context.Context, r bench.Request, failed string
 	case r.Profiler != "":
 		out.Message = fmt.Sprintf("%d of %d profiles were made", jobs.Success, jobs.Total)
 	default:
-		out.Message = fmt.Sprintf("%d of %d test cases have results", jobs.TestCasesDone, jobs.TestCases)
+		total, done, err := a.Store.StageTestCases(ctx, r.ID, bench.StageOwn)
+		out.Message = fmt.Sprintf("%d of %d test cases have results", done, total)
+		return out, err
 	}
 	return out, nil
 }

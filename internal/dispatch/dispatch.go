@@ -52,8 +52,8 @@ type Workflows interface {
 	MoveJob(ctx context.Context, job bench.JobRef, to protocol.Moved) error
 }
 
-// A Dispatcher hands out jobs and places them again. It has no state: any number of
-// them, in any number of processes, may work on one record.
+// A Dispatcher hands out jobs and places them again. Any number of them, in any number of
+// processes, may work on one record.
 type Dispatcher struct {
 	Record    Record
 	Workflows Workflows
@@ -62,7 +62,9 @@ type Dispatcher struct {
 	Sizes *sizing.Sizes
 	// OfflineAfter is the time after which a silent collector no longer counts as live.
 	OfflineAfter time.Duration
-	Log          *slog.Logger
+	// Fills joins calls of Fill; nil: each makes its own.
+	Fills *Fills
+	Log   *slog.Logger
 }
 
 // Presume moves the new jobs of a request to where jobs of their shape went last, and

@@ -33,9 +33,13 @@ type Backlog interface {
 
 // Fill hands out jobs and starts them until the task queue has enough waiting in
 // Temporal. A job that cannot be started does not stop the others; the errors are
-// joined.
+// joined. With [Dispatcher.Fills] it may be a fill that another call makes, if that begins after this call.
 func (d *Dispatcher) Fill(ctx context.Context, taskQueue string) error {
-	return d.FillFor(ctx, taskQueue, "")
+	fill := func(ctx context.Context) error { return d.FillFor(ctx, taskQueue, "") }
+	if d.Fills == nil {
+		return fill(ctx)
+	}
+	return d.Fills.one(ctx, taskQueue, fill)
 }
 
 // FillFor is Fill on behalf of a request that starts its own children afterwards; see

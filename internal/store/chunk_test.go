@@ -112,7 +112,9 @@ func TestAMachineThatIsAloneMakesFewChunks(t *testing.T) {
 	}
 	progress, err := r.StageProgress(t.Context(), request.ID, bench.StageOwn, false)
 	require.NoError(t, err)
-	require.Equal(t, []int{4, 1, 16, 8}, []int{progress.Total, progress.Open(), progress.TestCases, progress.TestCasesDone})
+	cases, done, err := r.StageTestCases(t.Context(), request.ID, bench.StageOwn)
+	require.NoError(t, err)
+	require.Equal(t, []int{4, 1, 16, 8}, []int{progress.Total, progress.Open(), cases, done})
 }
 
 // Machines that ask at once share the job, up to the most chunks; results say how long a part

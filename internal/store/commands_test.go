@@ -186,6 +186,10 @@ func TestShownJobsOfAVeryLargeRequest(t *testing.T) {
 	require.Equal(t, bench.JobProgress{Total: n, Queued: 199, InProgress: 2, Success: 297, Failure: 2, TestCases: n, TestCasesDone: 297}, p)
 	own, err := r.StageProgress(t.Context(), request.ID, bench.StageOwn, false)
 	require.NoError(t, err)
+	cases, done, err := r.StageTestCases(t.Context(), request.ID, bench.StageOwn)
+	require.NoError(t, err)
+	require.Equal(t, []int{p.TestCases, p.TestCasesDone}, []int{cases, done})
+	own.TestCases, own.TestCasesDone = cases, done
 	require.Equal(t, p, own)
 	optional, err := r.StageProgress(t.Context(), request.ID, "", true)
 	require.NoError(t, err)
