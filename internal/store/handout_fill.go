@@ -52,10 +52,6 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, opts HandOutOptio
 		if err != nil {
 			return err
 		}
-		// Plans cached while few jobs waited are too slow when many do.
-		if _, err := tx.Exec(ctx, `set local plan_cache_mode = force_custom_plan`); err != nil {
-			return err
-		}
 		h := handOut{tx: tx, taskQueue: taskQueue, live: live, sized: opts.Sized}
 		if err := h.choose(ctx, func(class fairshare.Class) int { return opts.depth(class, live) }); err != nil {
 			return err
@@ -88,7 +84,29 @@ type handOut struct {
 	looked    map[string]position // by queue: the last job read
 	limited   bool                // the lock on accounts with limits is held
 	chosen    []fairshare.Candidate
-	more      bool // unread jobs may follow the held ones
+	more      bool   // unread jobs may follow the held ones
+	plans     string // how statements are planned now; empty: as Postgres likes
+}
+
+// Statements that look for the next jobs are planned anew each time: a plan kept from when
+// few jobs waited is too slow when many do. Those that look jobs up by their IDs are planned
+// once for each connection, which takes ten times as long as carrying them out, and by
+// indexes alone, so that it does not matter how many rows there were then.
+const (
+	plannedEachTime = `select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'on', true),
+		set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true)`
+	plannedOnce = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
+		set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+)
+
+// plan sets how the next statements are planned, until the transaction ends.
+func (h *handOut) plan(ctx context.Context, how string) error {
+	if h.plans == how {
+		return nil
+	}
+	h.plans = how
+	_, err := h.tx.Exec(ctx, how)
+	return err
 }
 
 // position orders the jobs of a queue: jobs that have begun before go first, then those
@@ -101,6 +119,9 @@ type position struct {
 
 // choose locks the next jobs, and holds those that may not run yet.
 func (h *handOut) choose(ctx context.Context, depth func(fairshare.Class) int) error {
+	if err := h.plan(ctx, plannedEachTime); err != nil {
+		return err
+	}
 	backlogs, err := h.backlogs(ctx)
 	if err != nil {
 		return err
@@ -182,6 +203,9 @@ func (h *handOut) next(ctx context.Context, most int, passLocked bool) ([]fairsh
 		Queue   string
 		Unsized bool
 	}
+	if err := h.plan(ctx, plannedEachTime); err != nil {
+		return nil, err
+	}
 	found, err := all[row](ctx, h.tx, `
 		select q.queue, c.* from unnest(@queues::text[], @fresh::boolean[], @created::timestamptz[], @ids::bigint[]) as q (queue, fresh, created, id)
 		cross join lateral (
@@ -210,6 +234,9 @@ func (h *handOut) next(ctx context.Context, most int, passLocked bool) ([]fairsh
 // separate statement that sees all earlier decisions. A transaction that has locked jobs
 // already must not wait for more, as their holders may be waiting for it: it skips them.
 func (h *handOut) lock(ctx context.Context, ids []int64, passLocked bool) ([]fairshare.Candidate, error) {
+	if err := h.plan(ctx, plannedOnce); err != nil {
+		return nil, err
+	}
 	how := "for update"
 	if passLocked {
 		how += " skip locked"
@@ -309,6 +336,9 @@ func (h *handOut) write(ctx context.Context) ([]bench.HandOut, error) {
 	ids, weights, levels, turns := make([]int64, n), make([]float64, n), make([]int, n), make([]int, n)
 	for i, c := range choices {
 		ids[i], weights[i], levels[i], turns[i] = c.ID, c.Weight, c.Level, c.Turn
+	}
+	if err := h.plan(ctx, plannedOnce); err != nil {
+		return nil, err
 	}
 	rows, err := all[handOutRow](ctx, h.tx, `
 		with handed as (
