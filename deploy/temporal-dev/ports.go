@@ -14,10 +14,11 @@ import (
 const loopback = "127.0.0.1"
 
 // Internal services prefer ports below those that Linux gives to outgoing connections and to
-// whoever asks for any: one of them would often be taken before the service listens.
+// whoever asks for any, and below those that 'benchloom up' gives to its other processes: one
+// of them would often be taken before the service, or that process, listens.
 const (
 	firstQuiet = 15_000
-	quiet      = 32_768 - firstQuiet
+	quiet      = 20_000 - firstQuiet
 	tries      = 20
 )
 
