@@ -173,7 +173,7 @@ func (s *Starter) CancelRequest(ctx context.Context, request bench.RequestRef, j
 
 // reconcileEvery is the interval of the reconciliation's Schedule. Orchestrators make a pass
 // every 30 s themselves: one of a workflow writes some 2 MB to an embedded Temporal.
-const reconcileEvery = time.Hour
+const reconcileEvery = 6 * time.Hour
 
 // EnsureReconcile creates the Schedule of the reconciliation unless it exists, and runs
 // the first pass at once. It reports whether it created the Schedule.

@@ -146,7 +146,7 @@ func TestWorkflowsAreStartedOnce(t *testing.T) {
 	handle := c.ScheduleClient().GetHandle(t.Context(), protocol.ReconcileScheduleID)
 	d, err := handle.Describe(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, time.Hour, d.Schedule.Spec.Intervals[0].Every)
+	require.Equal(t, 6*time.Hour, d.Schedule.Spec.Intervals[0].Every)
 
 	// One of an earlier version gets its interval, and stays paused if it is.
 	require.NoError(t, handle.Update(t.Context(), client.ScheduleUpdateOptions{DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
@@ -158,7 +158,7 @@ func TestWorkflowsAreStartedOnce(t *testing.T) {
 	require.False(t, ensure())
 	d, err = handle.Describe(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, time.Hour, d.Schedule.Spec.Intervals[0].Every)
+	require.Equal(t, 6*time.Hour, d.Schedule.Spec.Intervals[0].Every)
 	paused := func() bool {
 		t.Helper()
 		paused, err := s.ReconcilePaused(t.Context())

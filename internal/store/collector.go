@@ -122,13 +122,28 @@ func list(words []string) []string {
 	return words
 }
 
+// idleBeatKept is the age up to which the last heartbeat of an idle collector stands for
+// later ones. Each that is recorded writes a page of the log, 8 kB: with one every 3 s that
+// would be most of what an idle installation writes.
+const idleBeatKept = 7 * time.Second
+
 // Heartbeat records that a collector is alive, and its current run; run is empty if it is
-// idle. It returns ErrFenced if the collector was registered again since, or removed.
+// idle. Of an idle collector that has been so for long, one heartbeat in some seconds is
+// recorded. It returns ErrFenced if the collector was registered again since, or removed.
 func (s *Store) Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (bench.Collector, error) {
 	c, err := one[bench.Collector](ctx, s.pool, `
-		update collector_config as c set last_heartbeat = now(), current_run = nullif($3, ''),
-			available_at = case when c.active then now() else c.available_at end
-		where c.name = $1 and c.epoch = $2 returning `+collectorColumns, name, epoch, string(run))
+		with beat as (
+			update collector_config as c set last_heartbeat = now(), current_run = nullif($3, ''),
+				available_at = case when c.active then now() else c.available_at end
+			where c.name = $1 and c.epoch = $2
+				and not ($3 = '' and c.current_run is null and c.last_heartbeat between now() - make_interval(secs => $4) and now()
+					and (not c.active or c.available_at >= c.last_heartbeat)) -- else it has just become active again
+			returning `+collectorColumns+`
+		)
+		select * from beat
+		union all
+		select `+collectorColumns+` from collector_config c where c.name = $1 and c.epoch = $2 and not exists (select from beat)`,
+		name, epoch, string(run), idleBeatKept.Seconds())
 	if errors.Is(err, ErrNotFound) {
 		err = ErrFenced
 	}

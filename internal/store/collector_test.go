@@ -101,6 +101,17 @@ func TestHeartbeatsRecordTheCurrentRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, got.CurrentRun)
 
+	// While it stays idle, not every heartbeat is recorded. A clock that was put back is no
+	// reason to record none.
+	for age, recorded := range map[string]bool{"2 s": false, "20 s": true, "-1 hour": true} {
+		r.execute(`update collector_config set last_heartbeat = now() - $1::interval, available_at = now() - $1::interval`, age)
+		before := r.collector("one").LastHeartbeat
+		got, err = r.Heartbeat(t.Context(), "one", c.Epoch, "", nil)
+		require.NoError(t, err)
+		require.Equal(t, got, r.collector("one"))
+		require.Equal(t, recorded, !got.LastHeartbeat.Equal(before), age)
+	}
+
 	// A drained collector learns of it with its heartbeat.
 	require.NoError(t, r.SetActive(t.Context(), "one", false))
 	got, err = r.Heartbeat(t.Context(), "one", c.Epoch, "", nil)
