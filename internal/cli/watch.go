@@ -19,7 +19,7 @@ type Watch struct {
 	Transient func(error) bool
 	// Patience bounds the wait for transient errors to pass.
 	Patience time.Duration
-	// Every is the pause between reads.
+	// Every is the shortest pause between reads.
 	Every time.Duration
 	// Show is called after each read. away is the transient error if the read failed;
 	// list is then the previous one.
@@ -29,6 +29,22 @@ type Watch struct {
 	Pause func(context.Context, time.Duration) error
 }
 
+const (
+	// sparing is how many times as long as a read the pause after it is: what the service
+	// computes for somebody who watches thousands of jobs, it does not do for the jobs.
+	sparing = 20
+	// longestPause bounds a pause, unless Every is longer.
+	longestPause = 10 * time.Second
+)
+
+// pause returns the pause after a read that took so long; one that failed tells nothing.
+func (w Watch) pause(read time.Duration, err error) time.Duration {
+	if err != nil {
+		return w.Every
+	}
+	return max(w.Every, min(sparing*read, longestPause))
+}
+
 // Run returns the requests once all have ended or, with an error, as they were read
 // last. Before the first successful read, even transient errors end it: they rather
 // mean a wrong address.
@@ -36,7 +52,9 @@ func (w Watch) Run(ctx context.Context) ([]apiclient.RequestDetail, error) {
 	var last []apiclient.RequestDetail
 	var awaySince time.Time
 	for {
+		began := w.Now()
 		list, err := w.Fetch(ctx)
+		took := w.Now().Sub(began)
 		switch {
 		case ctx.Err() != nil:
 			return last, context.Cause(ctx)
@@ -55,7 +73,7 @@ func (w Watch) Run(ctx context.Context) ([]apiclient.RequestDetail, error) {
 		if err == nil && !slices.ContainsFunc(last, func(d apiclient.RequestDetail) bool { return d.Status != bench.Completed }) {
 			return last, nil
 		}
-		if err := w.Pause(ctx, w.Every); err != nil {
+		if err := w.Pause(ctx, w.pause(took, err)); err != nil {
 			return last, err
 		}
 	}

@@ -88,6 +88,40 @@ func TestWatch(t *testing.T) {
 	})
 }
 
+// Watching takes a twentieth of the service's time at most, and shows something every ten
+// seconds.
+func TestWatchSparesABusyService(t *testing.T) {
+	t.Parallel()
+	clock, reads := now, []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, 4 * time.Second, time.Minute}
+	var pauses []time.Duration
+	w := cli.Watch{
+		Fetch: func(context.Context) ([]apiclient.RequestDetail, error) {
+			d := running()
+			switch len(pauses) {
+			case 4:
+				d.Status = bench.Completed
+			case 3:
+				clock = clock.Add(reads[3])
+				return nil, errAway
+			default:
+				clock = clock.Add(reads[len(pauses)])
+			}
+			return []apiclient.RequestDetail{d}, nil
+		},
+		Transient: func(err error) bool { return errors.Is(err, errAway) },
+		Patience:  time.Hour, Every: time.Second,
+		Show: func([]apiclient.RequestDetail, error) error { return nil },
+		Now:  func() time.Time { return clock },
+		Pause: func(_ context.Context, d time.Duration) error {
+			pauses = append(pauses, d)
+			return nil
+		},
+	}
+	_, err := w.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []time.Duration{time.Second, 2 * time.Second, 10 * time.Second, time.Second}, pauses)
+}
+
 // Ctrl-C during a read or a pause.
 func TestWatchIsCancelled(t *testing.T) {
 	t.Parallel()
