@@ -45,8 +45,8 @@ type work struct {
 
 // WorkRecord tells whose work something is.
 type WorkRecord interface {
-	// Run returns store.ErrNotFound for a run that has not begun.
-	Run(ctx context.Context, id bench.RunID) (bench.Run, error)
+	// RunCollector names the collector of a run; store.ErrNotFound: it has not begun.
+	RunCollector(ctx context.Context, id bench.RunID) (string, error)
 	// BuildUsers lists the collectors with an open run of a job that needs the build.
 	BuildUsers(ctx context.Context, key bench.BuildKey) ([]string, error)
 }
@@ -60,13 +60,13 @@ func (s *base) ownWork(ctx context.Context, w work) error {
 		}
 	}
 	if w.run != "" {
-		run, err := s.work.Run(ctx, w.run)
+		collector, err := s.work.RunCollector(ctx, w.run)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 		case err != nil:
 			return err
 		default:
-			if err := ownCollector(ctx, run.Collector); err != nil {
+			if err := ownCollector(ctx, collector); err != nil {
 				return err
 			}
 		}

@@ -104,9 +104,11 @@ func jobOptions(in protocol.JobInput, details string) client.StartWorkflowOption
 		ID:                       in.Workflow,
 		TaskQueue:                protocol.OrchestratorTaskQueue,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            in.Summary,
-		StaticDetails:            details,
-		TypedSearchAttributes:    temporal.NewSearchAttributes(protocol.JobAttributes(in)...),
+		// An orchestrator that starts a job gets its first workflow task with the answer.
+		EnableEagerStart:      true,
+		StaticSummary:         in.Summary,
+		StaticDetails:         details,
+		TypedSearchAttributes: temporal.NewSearchAttributes(protocol.JobAttributes(in)...),
 	}
 }
 

@@ -55,6 +55,12 @@ func (s *Store) Run(ctx context.Context, id bench.RunID) (bench.Run, error) {
 	return r, wrap("reading run "+string(id), err)
 }
 
+// RunCollector names the collector that carries out a run, or has.
+func (s *Store) RunCollector(ctx context.Context, id bench.RunID) (string, error) {
+	name, err := value[string](ctx, s.pool, `select collector from job_run where id = $1`, id)
+	return name, wrap("reading the collector of run "+string(id), err)
+}
+
 // JobRuns lists the runs of a job by number.
 func (s *Store) JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, error) {
 	rs, err := all[bench.Run](ctx, s.pool, `select `+runColumns+fromRuns+`where j.key = $1 order by n.number`, key)
