@@ -226,7 +226,8 @@ func (e *DownstreamError) Error() string {
 }
 
 // Repeat returns what a choice repeats: the chosen jobs, each in the place that it has by
-// now, and those downstream that it says. benchmarks lists those that each job measures.
+// now, and those downstream that it says. benchmarks lists those that each job measures; it
+// is needed if the choice selects benchmarks.
 //
 // What succeeds in the build stage is stored and is not built again, and looks are not
 // repeated: whatever runs again is compared anew. Jobs downstream of one that is narrowed

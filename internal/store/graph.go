@@ -105,13 +105,14 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 	}
 	type node struct {
 		Request    bench.RequestID
+		Graph      int64
 		Place      int64 // of a job, or of what the service carries out: in the order in which they were written
 		Definition string
 		FormerEnds bool
 		graphset.Node
 	}
 	nodes, err := all[node](ctx, tx, `
-		select g.request_id as request, n.job_id as place, '' as definition, g.number, n.input, j.key as job, n.name, n.limit_seconds, n.latest, n.skipped, coalesce(rj.stage, 'own') as stage, j.kind, j.target, coalesce(j.tag, '') as tag,
+		select g.request_id as request, g.id as graph, n.job_id as place, '' as definition, g.number, n.input, j.key as job, n.name, n.limit_seconds, n.latest, n.skipped, coalesce(rj.stage, 'own') as stage, j.kind, j.target, coalesce(j.tag, '') as tag,
 			coalesce(j.versus, '') as versus, j.backend, j.profile, case when jsonb_array_length(j.test_cases) = 1 then j.test_cases -> 0 end as only,
 			jsonb_array_length(j.test_cases) as test_cases, j.chunk, j.size_class, coalesce(rj.optional, false) as optional, `+inGraph+` as status, j.rerun, j.asked_in, j.rerun > 0 as former_ends,
 			case when j.status = 'queued' then j.held else '' end as held, j.message, greatest(j.created_at, g.created_at) as created_at, j.started_at,
@@ -120,13 +121,13 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 		left join request_job rj on rj.request_id = g.request_id and rj.job_id = n.job_id left join job_queue former on former.id = n.replaces
 		where g.request_id = any($1)
 		union all
-		select g.request_id, n.job_id, v.definition, g.number, n.input, v.key, n.name, n.limit_seconds, n.latest, n.skipped, 'own',
+		select g.request_id, g.id, n.job_id, v.definition, g.number, n.input, v.key, n.name, n.limit_seconds, n.latest, n.skipped, 'own',
 			'', '', '', '', '', '', null, 0, 0, 0, false,
 			case when v.status = 'waiting' then 'queued' when v.status = 'skipped' then 'cancelled' else v.status end, v.rerun, v.asked_in, v.rerun > 0, '', v.message, greatest(v.created_at, g.created_at), v.ended_at,
 			v.ended_at, coalesce(former.key, ''), v.superseded
 		from graph g join graph_node n on n.graph_id = g.id join service_node v on v.id = n.job_id left join service_node former on former.id = n.replaces
 		where g.request_id = any($1)
-		order by request, number, place`, requests)
+		order by graph, place`, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -149,26 +150,29 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 	if err := formerEnds(ctx, tx, again, keys, sets); err != nil {
 		return nil, err
 	}
-	type edge struct {
-		Request   bench.RequestID
-		Number    int
-		FromJob   int64
-		ToJob     int64
-		Condition graph.Condition
+	// One row a graph: tens of thousands would take longer to send than to find.
+	type edges struct {
+		Request    bench.RequestID
+		Number     int
+		FromJobs   []int64
+		ToJobs     []int64
+		Conditions []graph.Condition
 	}
-	edges, err := all[edge](ctx, tx, `
-		select g.request_id as request, g.number, e.from_job, e.to_job, e.condition
-		from graph g join graph_edge e on e.graph_id = g.id where g.request_id = any($1) order by g.request_id, g.number, e.to_job, e.from_job`, requests)
+	list, err := all[edges](ctx, tx, `
+		select g.request_id as request, g.number, e.* from graph g cross join lateral (
+			select array_agg(o.from_job) as from_jobs, array_agg(o.to_job) as to_jobs, array_agg(o.condition) as conditions
+			from (select from_job, to_job, condition from graph_edge where graph_id = g.id order by to_job, from_job) o) e
+		where g.request_id = any($1) and e.from_jobs is not null order by g.id`, requests)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range edges {
-		from, to := keys[e.FromJob], keys[e.ToJob]
-		if from == "" || to == "" {
-			continue // its job was purged
-		}
+	for _, e := range list {
 		set := sets[e.Request]
-		set.Edges = append(set.Edges, graphset.Edge{Number: e.Number, From: from, To: to, Condition: e.Condition})
+		for i := range e.FromJobs {
+			if from, to := keys[e.FromJobs[i]], keys[e.ToJobs[i]]; from != "" && to != "" { // else its job was purged
+				set.Edges = append(set.Edges, graphset.Edge{Number: e.Number, From: from, To: to, Condition: e.Conditions[i]})
+			}
+		}
 		sets[e.Request] = set
 	}
 	return sets, nil

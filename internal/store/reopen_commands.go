@@ -80,12 +80,14 @@ func (o reopening) replaceCommands(ctx context.Context, former []bench.Job) erro
 		if o.request.Template == nil {
 			continue // a batch has no graph
 		}
-		for i, former := range ids {
-			written, err := value[int64](ctx, o.tx, `select id from job_queue where key = $1`, keys[i])
-			if err != nil {
-				return err
-			}
-			o.replaced[written] = former
+		type place struct{ Written, Former int64 }
+		places, err := all[place](ctx, o.tx, `
+			select j.id as written, t.former from unnest($1::text[], $2::bigint[]) as t (key, former) join job_queue j on j.key = t.key`, keys, ids)
+		if err != nil {
+			return err
+		}
+		for _, p := range places {
+			o.replaced[p.Written] = p.Former
 		}
 	}
 	return nil

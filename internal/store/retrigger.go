@@ -21,20 +21,20 @@ func (o reopening) repetition(ctx context.Context) (graphset.Repetition, error) 
 	if err != nil {
 		return graphset.Repetition{}, err
 	}
-	if err := o.skip(ctx, now); err != nil {
-		return graphset.Repetition{}, err
-	}
-	sets, err := graphSets(ctx, o.tx, []bench.RequestID{o.request.ID})
+	set, err := o.skip(ctx, now)
 	if err != nil {
 		return graphset.Repetition{}, err
 	}
-	set, number := sets[o.request.ID], o.options.Retrigger.Number
+	number := o.options.Retrigger.Number
 	if len(set.Graphs) == 0 || number > 0 && !slices.ContainsFunc(set.Graphs, func(g graphset.Graph) bool { return g.Number == number }) {
 		return graphset.Repetition{}, fmt.Errorf("%w: request %s has no such graph", ErrNotFound, o.request.ID)
 	}
 	type row struct {
 		Key        bench.JobKey
 		Benchmarks []string
+	}
+	if len(o.options.Retrigger.Select.Benchmarks) == 0 {
+		return set.Repeat(*o.options.Retrigger, nil, now)
 	}
 	rows, err := all[row](ctx, o.tx, `
 		select j.key, array_agg(distinct tc.benchmark) as benchmarks
@@ -50,24 +50,30 @@ func (o reopening) repetition(ctx context.Context) (graphset.Repetition, error) 
 	return set.Repeat(*o.options.Retrigger, benchmarks, now)
 }
 
-// skip records which nodes are skipped by now, as the request does when it counts: only what
-// has ended runs again.
-func (o reopening) skip(ctx context.Context, now time.Time) error {
-	if o.request.Template == nil {
-		return nil
-	}
-	sets, err := graphSets(ctx, o.tx, []bench.RequestID{o.request.ID})
-	if err != nil {
-		return err
+// skip reads the graphs of the request after it has recorded which nodes are skipped by now,
+// as the request does when it counts: only what has ended runs again.
+func (o reopening) skip(ctx context.Context, now time.Time) (graphset.Set, error) {
+	set, err := o.set(ctx)
+	if err != nil || o.request.Template == nil {
+		return set, err
 	}
 	var ends []NodeEnd
-	for _, s := range sets[o.request.ID].Due(now).Skipped {
+	for _, s := range set.Due(now).Skipped {
 		ends = append(ends, SkippedNode(s))
 	}
-	if len(ends) > 0 {
-		_, _, err = endNodes(ctx, o.tx, o.request.ID, ends)
+	if len(ends) == 0 {
+		return set, nil
 	}
-	return err
+	if _, _, err = endNodes(ctx, o.tx, o.request.ID, ends); err != nil {
+		return set, err
+	}
+	return o.set(ctx)
+}
+
+// set reads the graphs of the request.
+func (o reopening) set(ctx context.Context) (graphset.Set, error) {
+	sets, err := graphSets(ctx, o.tx, []bench.RequestID{o.request.ID})
+	return sets[o.request.ID], err
 }
 
 // chosen maps the jobs of a repetition by their keys.
