@@ -308,8 +308,8 @@ type places struct {
 
 func (s Set) places(now time.Time) places {
 	p := places{
-		nodes: make(map[bench.JobKey]Node), states: s.States(now), order: make(map[bench.JobKey]int), next: make(map[bench.JobKey]bench.JobKey),
-		needed: make(map[bench.JobKey][]bench.JobKey),
+		nodes: make(map[bench.JobKey]Node, len(s.Nodes)), states: s.States(now), order: make(map[bench.JobKey]int, len(s.Nodes)),
+		next: make(map[bench.JobKey]bench.JobKey), needed: make(map[bench.JobKey][]bench.JobKey, len(s.Nodes)),
 	}
 	for _, n := range s.Nodes {
 		if n.Input {

@@ -215,40 +215,64 @@ type Set struct {
 
 // States returns the state of each job of the set.
 func (s Set) States(now time.Time) map[bench.JobKey]graph.State {
-	nodes := make(map[bench.JobKey]Node)
-	var order []bench.JobKey
-	for _, n := range s.Nodes {
-		if known, is := nodes[n.Job]; is && !known.Input {
-			continue
-		} else if !is {
-			order = append(order, n.Job)
+	// By place: graphs have thousands of nodes and tens of thousands of edges.
+	nodes, places := make([]*Node, 0, len(s.Nodes)), make(map[bench.JobKey]int, len(s.Nodes))
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		at, is := places[n.Job]
+		switch {
+		case !is:
+			places[n.Job] = len(nodes)
+			nodes = append(nodes, n)
+		case nodes[at].Input:
+			nodes[at] = n
 		}
-		nodes[n.Job] = n
 	}
-	waits, inputs, dependents := make(map[bench.JobKey]int), make(map[bench.JobKey][]Edge), make(map[bench.JobKey][]bench.JobKey)
+	facts := make([]graph.Facts, len(nodes))
+	for i, n := range nodes {
+		facts[i] = n.facts()
+	}
+	type input struct {
+		edge Edge
+		from int
+	}
+	waits, inputs, dependents, template := make([]int, len(nodes)), make([][]input, len(nodes)), make([][]int, len(nodes)), s.FromTemplate()
 	for _, e := range s.Edges {
-		if nodes[e.From].Replaced && !nodes[e.To].Replaced && s.FromTemplate() {
+		to, is := places[e.To]
+		if !is {
+			continue
+		}
+		from, is := places[e.From]
+		if is && nodes[from].Replaced && !nodes[to].Replaced && template {
 			continue // what has its place counts instead
 		}
-		waits[e.To]++
-		inputs[e.To] = append(inputs[e.To], e)
-		dependents[e.From] = append(dependents[e.From], e.To)
-	}
-	var next []bench.JobKey
-	for _, key := range order {
-		if waits[key] == 0 {
-			next = append(next, key)
+		waits[to]++
+		if is {
+			inputs[to] = append(inputs[to], input{e, from})
+			dependents[from] = append(dependents[from], to)
 		}
 	}
-	states := make(map[bench.JobKey]graph.State, len(nodes))
-	for at := 0; at < len(next); at++ { // next grows
-		key := next[at]
-		of := make([]graph.Input, 0, len(inputs[key]))
-		for _, e := range inputs[key] {
-			of = append(of, graph.Input{Edge: graph.Edge{From: string(e.From), To: string(e.To), Condition: e.Condition}, State: states[e.From], Facts: nodes[e.From].facts()})
+	var next []int
+	for at := range nodes {
+		if waits[at] == 0 {
+			next = append(next, at)
 		}
-		states[key] = graph.StateOf(nodes[key].rule(), nodes[key].facts(), of, now)
-		for _, to := range dependents[key] {
+	}
+	states, known := make(map[bench.JobKey]graph.State, len(nodes)), make([]graph.State, len(nodes))
+	for i := 0; i < len(next); i++ { // next grows
+		at := next[i]
+		var of []graph.Input
+		if facts[at].Status == "" { // else what has become of it is known
+			of = make([]graph.Input, 0, len(inputs[at]))
+			for _, in := range inputs[at] {
+				of = append(of, graph.Input{
+					Edge: graph.Edge{From: string(in.edge.From), To: string(in.edge.To), Condition: in.edge.Condition}, State: known[in.from], Facts: facts[in.from],
+				})
+			}
+		}
+		known[at] = graph.StateOf(nodes[at].rule(), facts[at], of, now)
+		states[nodes[at].Job] = known[at]
+		for _, to := range dependents[at] {
 			if waits[to]--; waits[to] == 0 {
 				next = append(next, to)
 			}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -144,6 +145,9 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 			again = append(again, n.Place)
 		}
 		set := sets[n.Request]
+		if set.Nodes == nil && len(requests) == 1 {
+			set.Nodes = make([]graphset.Node, 0, len(nodes))
+		}
 		set.Nodes = append(set.Nodes, n.Node)
 		sets[n.Request] = set
 	}
@@ -168,6 +172,7 @@ func graphSets(ctx context.Context, tx pgx.Tx, requests []bench.RequestID) (map[
 	}
 	for _, e := range list {
 		set := sets[e.Request]
+		set.Edges = slices.Grow(set.Edges, len(e.FromJobs))
 		for i := range e.FromJobs {
 			if from, to := keys[e.FromJobs[i]], keys[e.ToJobs[i]]; from != "" && to != "" { // else its job was purged
 				set.Edges = append(set.Edges, graphset.Edge{Number: e.Number, From: from, To: to, Condition: e.Conditions[i]})
