@@ -35,8 +35,8 @@ func (s *Store) CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]s
 	}
 	queues := []string{pool.TaskQueue()}
 	everybody, err := column[string](ctx, s.pool, `
-		select name from collector_config where target = $1 and size_class = $2 and (
-			select count(distinct p.pool) from collector_config p where p.target = $1 and p.size_class = $2) > 1`, c.Target, c.SizeClass)
+		select name from collector_config where target = $1 and size_class = $2 and exists (
+			select from collector_config p where p.target = $1 and p.size_class = $2 and p.pool <> $3)`, c.Target, c.SizeClass, c.Pool)
 	if err != nil {
 		return nil, wrap("listing the collectors that share commands with "+c.Name, err)
 	}

@@ -57,6 +57,9 @@ func (o reopening) skip(ctx context.Context, now time.Time) (graphset.Set, error
 	if err != nil || o.request.Template == nil {
 		return set, err
 	}
+	if !slices.ContainsFunc(set.Nodes, func(n graphset.Node) bool { return n.Status == bench.JobQueued }) {
+		return set, nil // nothing waits
+	}
 	var ends []NodeEnd
 	for _, s := range set.Due(now).Skipped {
 		ends = append(ends, SkippedNode(s))
