@@ -30,8 +30,8 @@ type Watch struct {
 }
 
 const (
-	// sparing is how many times as long as a read the pause after it is: what the service
-	// computes for somebody who watches thousands of jobs, it does not do for the jobs.
+	// sparing is the length of a pause in times of the read before it: the service needs its
+	// time for jobs, too, when somebody watches thousands of them.
 	sparing = 20
 	// longestPause bounds a pause, unless Every is longer.
 	longestPause = 10 * time.Second
