@@ -25,7 +25,8 @@ const (
 
 // ForgetPasses deletes closed workflows that Schedules have started, up to most of them,
 // and as many closed runs of the Schedules themselves. Of each Schedule the newest stays.
-// Others would stay for the namespace's retention: at a pass every 30 s, 86,400 of them.
+// Others would stay for the namespace's retention, also those of earlier versions, which
+// made each pass a workflow: 86,400 of them in 30 days.
 // It returns the number deleted, as far as it came.
 //
 // It relies on Temporal's lists. They may lag, so that another call deletes the rest.

@@ -298,8 +298,8 @@ func (p *pass) watches(ctx context.Context) error { return p.EnsureWatches(ctx, 
 // tally sums up the counts of open jobs, which each change of a job adds to.
 func (p *pass) tally(ctx context.Context) error { return p.Store.CompactTally(ctx) }
 
-// forgetBatch bounds the closed workflows that one pass deletes. A pass leaves one or two; what earlier
-// versions left, up to a month of them, is gone after some hours.
+// forgetBatch bounds the closed workflows that one pass deletes. What earlier versions left,
+// a workflow every 30 s for up to a month, is gone after some hours.
 const forgetBatch = 200
 
 // forget deletes what earlier passes have left in Temporal. A cluster that does not

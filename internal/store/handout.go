@@ -34,14 +34,15 @@ const activeWaiter = `
 // ended and, if their graph is made from a template, has ended as its edge demands; one that
 // runs again may have done so before. Optional ones of the request do not keep others
 // waiting. The status is a subquery of its own, so that no plan reads the whole table of
-// jobs first.
+// jobs first, and the offset keeps it a lookup for each job: as a join, a plan made while
+// few jobs waited compares each job with all jobs of its request.
 var readyWaiter = activeWaiter + ` and not exists (
 	select from graph_edge e join graph g on g.id = e.graph_id join request_job fw on fw.request_id = g.request_id and fw.job_id = e.from_job
 	where e.to_job = j.id and g.request_id = w.request_id and not fw.optional and not fw.superseded
 		and (select f.status from job_queue f where f.id = e.from_job) in ('queued', 'handed_out', 'in_progress') and not (` + succeededBefore + `))
 	and not exists (
 	select from graph_edge e join graph g on g.id = e.graph_id join graph_set gs on gs.request_id = g.request_id
-	where e.to_job = j.id and g.request_id = w.request_id and gs.definition is not null and not (` + inputMet + `))`
+	where e.to_job = j.id and g.request_id = w.request_id and gs.definition is not null and not (` + inputMet + `)) offset 0`
 
 // inputMet matches an edge e of a graph g whose input has ended as it demands, or has been
 // replaced: another edge leads from what has its place. It is [graph.Condition.Given] in the
