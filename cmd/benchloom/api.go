@@ -185,8 +185,11 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	defer temporal.Close()
 	start := starter.New(temporal, f.namespace)
 	inspector := &inspect.Inspector{Record: records, Workflows: start, OfflineAfter: workers.OfflineAfter, Now: time.Now, Log: log}
+	dispatcher := workers.NewDispatcher(records, start, log)
+	dispatcher.RequestDelay = requestDelay
+	defer dispatcher.Wait()
 	handler, err := api.New(ctx, api.Config{
-		Store: records, Starter: start, Dispatcher: workers.NewDispatcher(records, start, log), Inspector: inspector, Blobs: files,
+		Store: records, Starter: start, Dispatcher: dispatcher, Inspector: inspector, Blobs: files,
 		Settings: api.Settings{
 			Now: time.Now, Log: log, Random: rand.Reader, Version: version,
 			TemporalUI: f.ui, TemporalAddress: f.announceTemporal, TemporalUISocket: f.uiSocket, TemporalTokens: f.temporalToken != "", InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: openRead, OfflineAfter: workers.OfflineAfter,
@@ -214,6 +217,10 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	log.InfoContext(ctx, "serving the API", "address", listener.Addr().String(), "tls", encryption != nil)
 	return api.ServeTLS(ctx, listener, handler, log, encryption)
 }
+
+// requestDelay is the time in which a command that was just submitted gets to an idle
+// collector and begins.
+const requestDelay = 75 * time.Millisecond
 
 // listenUI opens the address of the Web UI; nil: it is not served.
 func (f *apiFlags) listenUI(ctx context.Context, encrypted bool) (net.Listener, error) {

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -64,8 +65,18 @@ type Dispatcher struct {
 	OfflineAfter time.Duration
 	// Fills joins calls of Fill; nil: each makes its own.
 	Fills *Fills
-	Log   *slog.Logger
+	// RequestDelay is the time from the start of a command to that of its request's workflow:
+	// somebody waits for the command, and both would take the same cores. [Dispatcher.Wait]
+	// waits for such starts.
+	RequestDelay time.Duration
+	Log          *slog.Logger
+
+	later sync.WaitGroup
 }
+
+// Wait waits for workflows of requests that are yet to be started. Call it when nothing else
+// is called.
+func (d *Dispatcher) Wait() { d.later.Wait() }
 
 // Presume moves the new jobs of a request to where jobs of their shape went last, and
 // returns the task queues to which some have moved. A failure is harmless: the jobs then

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -49,6 +51,13 @@ func (w *world) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.done = append(w.done, fmt.Sprintf(format, args...))
+}
+
+// noted returns what was done so far.
+func (w *world) noted() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.done)
 }
 
 func (w *world) HandOut(_ context.Context, taskQueue string, opts store.HandOutOptions) ([]bench.HandOut, error) {
@@ -212,6 +221,29 @@ func TestHandedOutJobsAreStarted(t *testing.T) {
 	w.waiting["a"] = []bench.HandOut{job("user:ada", "running", "six"), seven}
 	require.NoError(t, d.Fill(t.Context(), "a"))
 	require.ElementsMatch(t, []string{"fill a up to 4, strict 16", started("six"), "start seven, 7 attempts, level 3 of user:bob#2, weight 0.3"}, w.done)
+}
+
+// Somebody waits for a command, and nobody for the workflow of its request.
+func TestARequestStartsAfterItsCommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		request := bench.Request{ID: "new", Project: "go", Standing: bench.Standing{Status: bench.InProgress}}
+		w := &world{
+			requests: map[bench.RequestID]bench.Request{"new": request},
+			waiting:  map[string][]bench.HandOut{"a": {{Request: "new", Project: "go", Job: "one", Kind: bench.KindCommand, Queue: "user:ada", Weight: 30, Priority: 3}}},
+		}
+		d := dispatcher(w)
+		d.RequestDelay = time.Second
+		begun := time.Now()
+		ctx, stop := context.WithCancel(t.Context())
+		require.NoError(t, d.Fill(ctx, "a"))
+		stop() // the answer is sent
+		require.Zero(t, time.Since(begun))
+		require.Equal(t, []string{"fill a up to 4, strict 16", "start one, 7 attempts, level 3 of user:ada, weight 0.3"}, w.noted())
+		d.Wait()
+		require.Equal(t, d.RequestDelay, time.Since(begun))
+		require.Equal(t, []string{"start new", "mark new"}, w.noted()[2:])
+	})
 }
 
 func TestAfterEndAndSweepFillTaskQueues(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/fairshare"
@@ -45,8 +46,8 @@ const handOutAtOnce = 100
 // start starts jobs that were handed out: commands directly, the jobs of suites through
 // their requests (see [bench.JobKind.ChildOfRequest]). It skips the children of the
 // request asks, which reads them itself. Commands start before the workflow of their
-// request, since a collector may be waiting for them and they do not need it. A job that
-// cannot be started does not stop the others.
+// request, since a collector may be waiting for them and they do not need it; that starts
+// after RequestDelay. A job that cannot be started does not stop the others.
 //
 // The reconciliation starts the jobs that are not started here because this process ends
 // or Temporal does not answer.
@@ -55,6 +56,7 @@ func (d *Dispatcher) start(ctx context.Context, view sizing.View, jobs []bench.H
 	var errs []error
 	var parents []bench.RequestID // in the order of their jobs
 	children := make(map[bench.RequestID][]protocol.JobInput)
+	begun := false // a command
 	for _, h := range jobs {
 		child := h.Kind.ChildOfRequest()
 		if child && h.Request == asks {
@@ -70,19 +72,15 @@ func (d *Dispatcher) start(ctx context.Context, view sizing.View, jobs []bench.H
 			children[h.Request] = append(children[h.Request], in)
 		default:
 			err = d.Workflows.StartJob(ctx, in)
+			begun = true
 		}
 		errs = append(errs, err)
 	}
-	for _, request := range inputs.requests {
-		// The workflow of a completed request runs already, for its open optional jobs.
-		if request.Status == bench.Completed || request.WorkflowStartedAt != nil {
-			continue
-		}
-		err := d.Workflows.StartRequest(ctx, request.Ref())
-		if err == nil {
-			err = d.Record.MarkWorkflowStarted(ctx, request.ID)
-		}
-		errs = append(errs, err)
+	requests := withoutWorkflow(inputs.requests)
+	if begun && len(requests) > 0 && len(parents) == 0 && d.RequestDelay > 0 {
+		d.startRequestsLater(ctx, requests)
+	} else {
+		errs = append(errs, d.startRequests(ctx, requests))
 	}
 	for _, id := range parents {
 		for part := range slices.Chunk(children[id], handOutAtOnce) {
@@ -91,6 +89,47 @@ func (d *Dispatcher) start(ctx context.Context, view sizing.View, jobs []bench.H
 	}
 	return errors.Join(errs...)
 }
+
+// withoutWorkflow returns the requests whose workflow has not been started. That of a
+// completed request runs already, for its open optional jobs.
+func withoutWorkflow(all map[bench.RequestID]bench.Request) []bench.Request {
+	var requests []bench.Request
+	for _, r := range all {
+		if r.Status != bench.Completed && r.WorkflowStartedAt == nil {
+			requests = append(requests, r)
+		}
+	}
+	return requests
+}
+
+func (d *Dispatcher) startRequests(ctx context.Context, requests []bench.Request) error {
+	var errs []error
+	for _, request := range requests {
+		err := d.Workflows.StartRequest(ctx, request.Ref())
+		if err == nil {
+			err = d.Record.MarkWorkflowStarted(ctx, request.ID)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// startRequestsLater starts the workflows of requests after the delay. The reconciliation makes
+// up for a failure.
+func (d *Dispatcher) startRequestsLater(ctx context.Context, requests []bench.Request) {
+	ctx = context.WithoutCancel(ctx)
+	d.later.Go(func() {
+		time.Sleep(d.RequestDelay)
+		ctx, stop := context.WithTimeout(ctx, laterBound)
+		defer stop()
+		if err := d.startRequests(ctx, requests); err != nil {
+			d.Log.WarnContext(ctx, "could not start the workflow of a request; the reconciliation repeats it", "error", err)
+		}
+	})
+}
+
+// laterBound bounds the start of workflows that nobody waits for.
+const laterBound = 10 * time.Second
 
 // HandedOutTo returns the inputs of jobs that were handed out to a request and have not
 // begun, for its workflow to start. It returns at most as many as fit into one message
