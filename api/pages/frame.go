@@ -5,11 +5,8 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"net/http"
 	"net/url"
-	"path"
-	"strings"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -54,31 +51,14 @@ type frame struct {
 // SignedIn reports whether the visitor has given a token.
 func (f frame) SignedIn() bool { return f.Who.Role != "" }
 
-// parse reads the templates: each page is the frame, the parts, and its own file.
-func parse(words template.FuncMap) (map[string]*template.Template, error) {
-	base, err := template.New("frame").Funcs(words).ParseFS(templateFiles, "templates/frame.html", "templates/parts*.html")
+// parse reads the templates: each page is a file of its own name, between the head and the foot of the frame. All are in one
+// set, so that pages share the parts: copies for each page took several megabytes, which the garbage collector looked at.
+func parse(words template.FuncMap) (*template.Template, error) {
+	set, err := template.New("pages").Funcs(words).ParseFS(templateFiles, "templates/*.html")
 	if err != nil {
-		return nil, fmt.Errorf("reading the frame of pages: %w", err)
+		return nil, fmt.Errorf("reading the templates of pages: %w", err)
 	}
-	names, err := fs.Glob(templateFiles, "templates/*.html")
-	if err != nil {
-		return nil, fmt.Errorf("listing the templates: %w", err)
-	}
-	pages := make(map[string]*template.Template)
-	for _, file := range names {
-		name := strings.TrimSuffix(path.Base(file), ".html")
-		if name == "frame" || strings.HasPrefix(name, "parts") {
-			continue
-		}
-		one, err := base.Clone()
-		if err == nil {
-			pages[name], err = one.ParseFS(templateFiles, file)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading the template %s: %w", file, err)
-		}
-	}
-	return pages, nil
+	return set, nil
 }
 
 // policy allows nothing but what this server itself sends, and nothing within the page.
@@ -86,8 +66,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // render writes a page.
 func (p *Pages) render(w http.ResponseWriter, v *visit, status int, shown *view) {
-	page, known := p.templates[shown.template]
-	if !known {
+	page := p.templates.Lookup(shown.template + ".html")
+	if page == nil {
 		panic("pages: there is no template " + shown.template)
 	}
 	data := frame{view: shown, Now: v.now, Who: v.who, Areas: areas, Here: v.here(), url: v.URL}
@@ -95,7 +75,7 @@ func (p *Pages) render(w http.ResponseWriter, v *visit, status int, shown *view)
 		data.Here = "/"
 	}
 	var out bytes.Buffer
-	if err := page.ExecuteTemplate(&out, "frame", data); err != nil {
+	if err := page.Execute(&out, data); err != nil {
 		p.Log.ErrorContext(v.Context(), "writing a page failed", "page", shown.template, "error", err)
 		protect(w.Header())
 		http.Error(w, "This page could not be written; the log of the API says why.", http.StatusInternalServerError)

@@ -41,7 +41,7 @@ func (c Config) stopping(ctx context.Context) <-chan struct{} {
 type Pages struct {
 	Config
 	assets    assets
-	templates map[string]*template.Template
+	templates *template.Template
 	live      *live
 	charts    keptCharts
 	samples   keptSamples
@@ -62,7 +62,7 @@ func New(c Config) (*Pages, error) {
 // built holds the parts of pages.
 type built struct {
 	assets    assets
-	templates map[string]*template.Template
+	templates *template.Template
 }
 
 // files reads assets and templates. They are part of the program, so once is enough.
