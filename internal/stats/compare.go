@@ -23,9 +23,9 @@ func Compare(series []Series, options Options) (Comparison, error) {
 		return Comparison{}, fmt.Errorf("comparing: %w", err)
 	}
 	c := Comparison{Results: make([]Result, len(series)), Options: options}
-	var ranks rankTest
-	for i, s := range series {
-		c.Results[i] = measureDifference(s, options, &ranks)
+	work := newWork(all)
+	for i, s := range all {
+		c.Results[i] = work.measure(s, options)
 	}
 	c.Tests = adjust(c.Results)
 	limits := limits{Options: options, tests: c.Tests, quantiles: map[int]float64{}}
@@ -36,9 +36,9 @@ func Compare(series []Series, options Options) (Comparison, error) {
 	return c, nil
 }
 
-// measureDifference fills in everything that depends on the series alone; the decision needs the whole comparison.
-func measureDifference(s Series, options Options, ranks *rankTest) Result {
-	d := difference(&s, options.Alpha, ranks)
+// measure fills in everything that depends on the series alone; the decision needs the whole comparison.
+func (w *work) measure(s *Series, options Options) Result {
+	d := w.difference(s, options.Alpha)
 	r := Result{
 		Key: s.Key, Unit: s.Unit, Better: s.Better, Exact: s.Exact, Precise: s.Precise, Category: s.Category, InTurns: s.InTurns,
 		A: d.A, B: d.B, Change: d.Change, MedianChange: d.MedianChange, Shift: d.Shift, Interval: d.Interval, NoInterval: d.NoInterval,
@@ -51,11 +51,11 @@ func measureDifference(s Series, options Options, ranks *rankTest) Result {
 	if r.Change.Defined() {
 		r.Factor = factorOf(r.Change.Value, r.Threshold.Value)
 	}
-	if d.steady(&s) {
+	if d.steady(s) {
 		r.Basis = ByEquality
 		return r
 	}
-	outcome := ranks.test(r.A.ascending, r.B.ascending)
+	outcome := w.ranks.test(r.A.ascending, r.B.ascending)
 	r.Delta = outcome.delta
 	if attainableP(r.A.N, r.B.N) < options.Alpha {
 		r.Basis, r.Tested, r.P = ByTest, true, outcome.p
@@ -66,14 +66,19 @@ func measureDifference(s Series, options Options, ranks *rankTest) Result {
 }
 
 func missingValues(a, b Side) string {
-	name := map[bool]string{true: "A", false: "B"}
+	name := func(a bool) string {
+		if a {
+			return "A"
+		}
+		return "B"
+	}
 	switch {
 	case a.N == 0 && b.N == 0:
 		return "neither side has values"
 	case a.N == 0 || b.N == 0:
-		return name[a.N == 0] + " has no values"
+		return name(a.N == 0) + " has no values"
 	case a.ascending == nil || b.ascending == nil:
-		return name[a.ascending == nil] + " has a value that is not a finite number"
+		return name(a.ascending == nil) + " has a value that is not a finite number"
 	default:
 		return ""
 	}

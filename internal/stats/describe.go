@@ -24,7 +24,27 @@ type Side struct {
 }
 
 // Describe describes values. They need no order and are not changed.
-func Describe(values []float64, aggregation Aggregation) Side { return describe(values, aggregation) }
+func Describe(values []float64, aggregation Aggregation) Side {
+	var memory arena
+	return describe(values, aggregation, &memory)
+}
+
+// arena gives out memory for the values of many sides in large pieces.
+type arena struct{ rest []float64 }
+
+// grow makes room for n more values.
+func (m *arena) grow(n int) { m.rest = make([]float64, 0, n) }
+
+// clone returns a copy of values that shares its memory with others.
+func (m *arena) clone(values []float64) []float64 {
+	n := len(values)
+	if cap(m.rest) < n {
+		m.grow(n)
+	}
+	out := append(m.rest, values...)
+	m.rest = out[n:]
+	return out[:n:n]
+}
 
 // Known reports whether the side has values, all of them finite numbers. A side that was read from JSON is not known.
 func (s Side) Known() bool { return s.ascending != nil }
@@ -32,12 +52,12 @@ func (s Side) Known() bool { return s.ascending != nil }
 // outlierDistance is 10 robust standard deviations in units of the median absolute deviation: 10 x 1.4826.
 const outlierDistance = 14.826
 
-func describe(values []float64, aggregation Aggregation) Side {
+func describe(values []float64, aggregation Aggregation, memory *arena) Side {
 	s := Side{N: len(values)}
 	if s.N == 0 || !allFinite(values) {
 		return s
 	}
-	s.ascending = slices.Clone(values)
+	s.ascending = memory.clone(values)
 	slices.Sort(s.ascending)
 	s.Value = aggregation.of(s.ascending)
 	s.Median = median(s.ascending)
@@ -57,8 +77,10 @@ func describe(values []float64, aggregation Aggregation) Side {
 const largestValue = 1e150
 
 func allFinite(values []float64) bool {
-	return !slices.ContainsFunc(values, func(v float64) bool { return !(math.Abs(v) <= largestValue) })
+	return !slices.ContainsFunc(values, func(v float64) bool { return !finite(v) })
 }
+
+func finite(v float64) bool { return math.Abs(v) <= largestValue }
 
 func median(ascending []float64) float64 {
 	n := len(ascending)
@@ -68,13 +90,27 @@ func median(ascending []float64) float64 {
 	return ascending[n/2-1]/2 + ascending[n/2]/2
 }
 
-func medianAbsoluteDeviation(values []float64, center float64) float64 {
-	distances := make([]float64, len(values))
-	for i, v := range values {
-		distances[i] = math.Abs(v - center)
+// medianAbsoluteDeviation returns the median distance of ascending values from a center among them. The nearest values lie to both
+// sides of it, so that no distances need sorting.
+func medianAbsoluteDeviation(ascending []float64, center float64) float64 {
+	n := len(ascending)
+	above, _ := slices.BinarySearch(ascending, center)
+	below := above - 1
+	before, distance := 0.0, 0.0 // of the last two values that were passed
+	for range n/2 + 1 {
+		before = distance
+		if below < 0 || above < n && ascending[above]-center < center-ascending[below] {
+			distance = ascending[above] - center
+			above++
+		} else {
+			distance = center - ascending[below]
+			below--
+		}
 	}
-	slices.Sort(distances)
-	return median(distances)
+	if n%2 == 1 {
+		return distance
+	}
+	return before/2 + distance/2
 }
 
 // squaredDeviations returns the sum of squared distances from the mean, computed in two passes so that a small spread on a
@@ -98,6 +134,9 @@ func squaredDeviations(values []float64) float64 {
 // absolute deviation: 4 robust standard deviations.
 const clipDistance = 4 * 1.4826
 
+// usualValues is the number of values up to which both sides of a series are worked on without memory of their own.
+const usualValues = 32
+
 // pooledSpread returns the standard deviation within the sides, in the metric's unit, and its degrees of freedom. Values
 // beyond clipDistance are clipped first (winsorised); otherwise a single disturbed value would hide any difference.
 func pooledSpread(a, b Side) (spread float64, degrees int) {
@@ -105,8 +144,9 @@ func pooledSpread(a, b Side) (spread float64, degrees int) {
 	if degrees == 0 {
 		return 0, 0
 	}
-	var distances []float64
-	for _, side := range []Side{a, b} {
+	var memory [usualValues]float64
+	distances := memory[:0]
+	for _, side := range [...]*Side{&a, &b} {
 		for _, v := range side.ascending {
 			distances = append(distances, math.Abs(v-side.Median))
 		}
@@ -114,8 +154,8 @@ func pooledSpread(a, b Side) (spread float64, degrees int) {
 	slices.Sort(distances)
 	reach := clipDistance * median(distances)
 	sum := 0.0
-	for _, side := range []Side{a, b} {
-		values := slices.Clone(side.ascending)
+	for _, side := range [...]*Side{&a, &b} {
+		values := append(distances[:0], side.ascending...)
 		if reach > 0 {
 			for i, v := range values {
 				values[i] = min(max(v, side.Median-reach), side.Median+reach)

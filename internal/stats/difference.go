@@ -30,18 +30,36 @@ func Differences(series []*Series, options Options) (iter.Seq2[int, *Difference]
 		return nil, fmt.Errorf("comparing: %w", err)
 	}
 	return func(yield func(int, *Difference) bool) {
-		var ranks rankTest
 		var d Difference
+		work := newWork(series)
 		for i, s := range series {
-			if d = difference(s, options.Alpha, &ranks); !yield(i, &d) {
+			if d = work.difference(s, options.Alpha); !yield(i, &d) {
 				return
 			}
 		}
 	}, nil
 }
 
-func difference(s *Series, alpha float64, ranks *rankTest) Difference {
-	d := Difference{A: describe(s.A, s.Aggregation), B: describe(s.B, s.Aggregation)}
+// work is what describing many series shares. It is not safe for concurrent use.
+type work struct {
+	ranks  rankTest
+	memory arena
+	// intervals are given out one after the other.
+	intervals []Interval
+}
+
+func newWork(series []*Series) *work {
+	w := &work{intervals: make([]Interval, 0, len(series))}
+	values := 0
+	for _, s := range series {
+		values += len(s.A) + len(s.B)
+	}
+	w.memory.grow(values)
+	return w
+}
+
+func (w *work) difference(s *Series, alpha float64) Difference {
+	d := Difference{A: describe(s.A, s.Aggregation, &w.memory), B: describe(s.B, s.Aggregation, &w.memory)}
 	if s.EnvironmentsDiffer {
 		d.Warnings = append(d.Warnings, "the sides were measured in different environments")
 	}
@@ -52,13 +70,13 @@ func difference(s *Series, alpha float64, ranks *rankTest) Difference {
 	}
 	d.Change = relativeChange(d.A.Value, d.B.Value)
 	d.MedianChange = relativeChange(d.A.Median, d.B.Median)
-	d.Warnings = append(d.Warnings, sideWarnings(s, "A", d.A)...)
-	d.Warnings = append(d.Warnings, sideWarnings(s, "B", d.B)...)
+	d.Warnings = append(d.Warnings, sideWarnings(s, "A", &d.A)...)
+	d.Warnings = append(d.Warnings, sideWarnings(s, "B", &d.B)...)
 	if d.steady(s) {
 		d.Shift, d.NoInterval = d.Change, "an exact metric has no noise"
 		return d
 	}
-	d.shift(alpha, ranks)
+	d.shift(alpha, w)
 	return d
 }
 
@@ -67,7 +85,7 @@ func (d *Difference) steady(s *Series) bool {
 	return s.Exact && d.A.Min == d.A.Max && d.B.Min == d.B.Max
 }
 
-func sideWarnings(s *Series, name string, side Side) []string {
+func sideWarnings(s *Series, name string, side *Side) []string {
 	var warnings []string
 	switch {
 	case s.Exact && side.Min != side.Max:
@@ -85,14 +103,14 @@ func sideWarnings(s *Series, name string, side Side) []string {
 	return warnings
 }
 
-func (d *Difference) shift(alpha float64, ranks *rankTest) {
+func (d *Difference) shift(alpha float64, w *work) {
 	if d.A.Min <= 0 || d.B.Min <= 0 {
 		d.NoInterval = "not all values are positive"
 		d.Shift = Change{Undefined: d.NoInterval}
 		return
 	}
-	estimate, interval, ok := ranks.shiftInterval(d.A.ascending, d.B.ascending, alpha)
-	if !allFinite([]float64{estimate, interval.Low, interval.High}) {
+	estimate, interval, ok := w.ranks.shiftInterval(d.A.ascending, d.B.ascending, alpha)
+	if !finite(estimate) || !finite(interval.Low) || !finite(interval.High) {
 		d.NoInterval = "some values are too close to zero"
 		d.Shift = Change{Undefined: d.NoInterval}
 		return
@@ -102,5 +120,6 @@ func (d *Difference) shift(alpha float64, ranks *rankTest) {
 		d.NoInterval = tooFew(d.A, d.B, alpha)
 		return
 	}
-	d.Interval = &interval
+	w.intervals = append(w.intervals, interval)
+	d.Interval = &w.intervals[len(w.intervals)-1]
 }

@@ -251,14 +251,33 @@ func (r *rankTest) orderedRatios(a, b []float64) func(k int) float64 {
 		return func(k int) float64 { return searchRatio(a, b, k) }
 	}
 	ratios := r.ratios[:0]
-	for _, x := range a {
-		for _, y := range b {
-			ratios = append(ratios, y/x)
+	// Both sides ascend, so that ratios of one diagonal are about equal, and come nearly in their order.
+	for d := range len(a) + len(b) - 1 {
+		for i := max(0, d-len(b)+1); i <= min(d, len(a)-1); i++ {
+			ratios = append(ratios, b[d-i]/a[len(a)-1-i])
 		}
 	}
 	r.ratios = ratios
-	slices.Sort(ratios)
+	if len(ratios) <= fewRatios {
+		insertionSort(ratios)
+	} else {
+		slices.Sort(ratios)
+	}
 	return func(k int) float64 { return ratios[k] }
+}
+
+// fewRatios is the number of ratios up to which insertion is the fastest way to put them in order.
+const fewRatios = 64
+
+// insertionSort puts values in ascending order that nearly have it.
+func insertionSort(values []float64) {
+	for i, v := range values {
+		for i > 0 && values[i-1] > v {
+			values[i] = values[i-1]
+			i--
+		}
+		values[i] = v
+	}
 }
 
 // searchRatio returns the k-th smallest ratio without listing them: the smallest number that more than k ratios do not

@@ -29,10 +29,12 @@ func SignOf(a, b Side, options Options, delta float64) Sign {
 	if a.N+b.N < 3 {
 		return Sign{Blind: fmt.Sprintf("n=%s shows no noise", sizes(a, b))}
 	}
+	var memory [2][usualValues / 2]float64
 	if a.Min > 0 && b.Min > 0 {
-		a, b = logarithms(a), logarithms(b)
+		a, b = mapped(a, math.Log, memory[0][:0]), mapped(b, math.Log, memory[1][:0])
 	} else if scale := (math.Abs(a.Median) + math.Abs(b.Median)) / 2; scale > 0 {
-		a, b = divided(a, scale), divided(b, scale)
+		divided := func(v float64) float64 { return v / scale }
+		a, b = mapped(a, divided, memory[0][:0]), mapped(b, divided, memory[1][:0])
 	}
 	spread, _ := pooledSpread(a, b)
 	threshold := max(math.Log1p(delta), suspicious*spread*math.Sqrt(options.SessionVariance+1/float64(a.N)+1/float64(b.N)))
@@ -40,17 +42,11 @@ func SignOf(a, b Side, options Options, delta float64) Sign {
 	return Sign{Suspect: shift > 0 && shift >= threshold, Sees: math.Expm1(threshold)}
 }
 
-func logarithms(s Side) Side { return mapped(s, math.Log) }
-
-func divided(s Side, by float64) Side {
-	return mapped(s, func(v float64) float64 { return v / by })
-}
-
-// mapped returns the side with an increasing function applied to its values.
-func mapped(s Side, f func(float64) float64) Side {
-	values := make([]float64, len(s.ascending))
-	for i, v := range s.ascending {
-		values[i] = f(v)
+// mapped returns the side with an increasing function applied to its values, in the given memory if that is enough.
+func mapped(s Side, f func(float64) float64, memory []float64) Side {
+	values := memory
+	for _, v := range s.ascending {
+		values = append(values, f(v))
 	}
 	return Side{N: s.N, Median: median(values), ascending: values}
 }
