@@ -90,7 +90,8 @@ func Shift(points []Point, places []Place) float64 {
 		from--
 	}
 	points = points[from:]
-	values := make([]float64, len(points))
+	var memory [2][RecentPoints + EarlierPoints]float64
+	values := memory[0][:len(points)]
 	for i, p := range points {
 		values[i] = p.Value / 4 // exact, and no difference overflows
 	}
@@ -100,7 +101,7 @@ func Shift(points []Point, places []Place) float64 {
 	}
 	earlier, newest := values[:len(values)-recent], values[len(values)-recent:]
 	middle := median(earlier)
-	distances := make([]float64, len(earlier))
+	distances := memory[1][:len(earlier)]
 	for i, v := range earlier {
 		distances[i] = math.Abs(v - middle)
 	}
@@ -112,14 +113,14 @@ func Shift(points []Point, places []Place) float64 {
 	return min(difference/scatter, math.MaxFloat64)
 }
 
-// median returns the middle of values, of which there is at least one.
+// median returns the middle of values, of which there is at least one. It sorts them.
 func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
+	slices.Sort(values)
+	middle := len(values) / 2
+	if len(values)%2 == 1 {
+		return values[middle]
 	}
-	return sorted[middle-1]/2 + sorted[middle]/2
+	return values[middle-1]/2 + values[middle]/2
 }
 
 // Mean returns the geometric mean of several series as one line, relative to its start: 1 is

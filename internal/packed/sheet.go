@@ -108,25 +108,19 @@ const maxIteration = 1<<31 - 1
 func UnpackSheet(b []byte) (Sheet, error) {
 	r := reader{rest: b}
 	r.head()
-	// A series takes five bytes and eight for each value; all share what they are made of.
-	most := len(b) / 8
-	sheet := make(Sheet, r.count(13))
+	most := len(b) / 8 // all series share what they are made of
+	sheet := make(Sheet, r.count(leastSeries))
 	values, iterations, disturbed := make([]float64, 0, most), make([]int, 0, most), make([]bool, 0, most)
 	before := int64(0)
 	for i := range sheet {
 		s := &sheet[i]
-		s.ID = r.id(before)
-		before = s.ID
-		n := r.count(8)
-		if n == 0 {
-			r.fail("series %d has no values", s.ID)
+		head := r.series(before)
+		if r.err != nil {
 			break
 		}
-		s.Origin = *r.origin()
-		flags := r.bytes(1)[0]
-		if flags&^(gaps|marks) != 0 {
-			r.fail("series %d has unknown flags", s.ID)
-		}
+		before = head.id
+		n, flags := head.n, head.flags
+		s.ID, s.Origin = head.id, *head.origin
 		at := len(values)
 		iterations = r.iterations(iterations, n, flags&gaps != 0)
 		disturbed = r.marks(disturbed, n, flags&marks != 0)
@@ -143,6 +137,32 @@ func UnpackSheet(b []byte) (Sheet, error) {
 		return nil, fmt.Errorf("reading a sheet: %w", err)
 	}
 	return sheet, nil
+}
+
+// leastSeries is the size of a series with one value, in bytes.
+const leastSeries = 13
+
+// series reads the head of a series after another one.
+func (r *reader) series(before int64) seriesHead {
+	h := seriesHead{id: r.id(before), n: r.count(8)}
+	if h.n == 0 {
+		r.fail("series %d has no values", h.id)
+	}
+	h.origin = r.origin()
+	if h.flags = r.bytes(1)[0]; h.flags&^(gaps|marks) != 0 {
+		r.fail("series %d has unknown flags", h.id)
+	}
+	return h
+}
+
+// passIterations passes over the numbers of iterations.
+func (r *reader) passIterations(n int, listed bool) {
+	r.uvarint()
+	if listed {
+		for range n - 1 {
+			r.uvarint()
+		}
+	}
 }
 
 func (r *reader) iterations(to []int, n int, listed bool) []int {

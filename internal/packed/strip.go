@@ -53,7 +53,7 @@ func Summarize(values []float64) Summary {
 	}
 	var few [16]float64 // most have no more, and need no memory
 	up := append(few[:0], values...)
-	slices.Sort(up)
+	sortFew(up)
 	mean := 0.0
 	for _, v := range up {
 		mean += v / float64(len(up)) // summed first, large values would overflow
@@ -69,6 +69,21 @@ func Summarize(values []float64) Summary {
 		}
 	}
 	return s
+}
+
+// sortFew puts values that are not NaN in ascending order, fast if they are few.
+func sortFew(values []float64) {
+	const few = 12
+	if len(values) > few {
+		slices.Sort(values)
+		return
+	}
+	for i, v := range values {
+		for ; i > 0 && values[i-1] > v; i-- {
+			values[i] = values[i-1]
+		}
+		values[i] = v
+	}
 }
 
 // quantile returns the quantile q of ascending values, whose middle is the median of package stats.

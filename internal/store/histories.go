@@ -191,12 +191,7 @@ func (g *gathering) begin(at stripKey) {
 // end hands the histories of a series over, with what has changed of them.
 func (g *gathering) end(series int64) error {
 	for surrounding, points := range g.changed[series] {
-		i := slices.IndexFunc(g.of, func(h History) bool { return h.Surrounding == surrounding })
-		if i < 0 {
-			i = len(g.of)
-			g.begin(stripKey{series, surrounding})
-		}
-		h := &g.of[i]
+		h := g.history(stripKey{series, surrounding})
 		h.Points = append(h.Points, points...)
 		slices.SortFunc(h.Points, func(a, b packed.Point) int { return cmp.Compare(a.Artifact, b.Artifact) })
 	}

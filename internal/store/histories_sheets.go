@@ -3,10 +3,9 @@ package store
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/packed"
@@ -15,9 +14,12 @@ import (
 // partBytes is the size of a part of a history, about.
 const partBytes = 53 * packed.MaxPoints
 
+// maxSheetBytes bounds the sheets that are in memory at once.
+const maxSheetBytes = 8 << 20
+
 // sheets hands over the histories of many series on few artifacts, which sheets hold in
 // fewer bytes than parts: those have 80 points each, of which a few would be wanted. It
-// returns false if parts are the better choice, or a sheet cannot be read; then it has
+// returns false if parts are the better choice, or a sheet is of another version; then it has
 // handed nothing over. Series are by ascending ID.
 func (g *gathering) sheets(ctx context.Context, tx pgx.Tx, series []int64, names map[int64]Series) (done bool, err error) {
 	known := make(map[bench.Metric]bool)
@@ -33,7 +35,7 @@ func (g *gathering) sheets(ctx context.Context, tx pgx.Tx, series []int64, names
 		return false, nil
 	}
 	bytes, err := value[int](ctx, tx, `select coalesce(sum(octet_length(packed)), 0) from sheet where artifact_id = any($1) and metric = any($2)`, g.artifacts, metrics)
-	if err != nil || bytes > parts*partBytes {
+	if err != nil || bytes > min(parts*partBytes, maxSheetBytes) {
 		return false, err
 	}
 	rows, err := tx.Query(ctx, `
@@ -42,52 +44,49 @@ func (g *gathering) sheets(ctx context.Context, tx pgx.Tx, series []int64, names
 	if err != nil {
 		return false, err
 	}
-	found := make([][]History, len(series)) // by the place of the series
-	var row sheetRow
-	unpacked := (*pgtype.DriverBytes)(&row.Packed) // not copied
-	_, err = pgx.ForEachRow(rows, []any{&row.ArtifactID, &row.SizeClass, &row.HardwareID, &row.CoLocated, unpacked}, func() error {
-		sheet, err := packed.UnpackSheet(row.Packed)
-		if err != nil {
-			return err
-		}
-		i := 0
-		for k := range sheet {
-			s := &sheet[k]
-			for i < len(series) && series[i] < s.ID {
-				i++
-			}
-			if i < len(series) && series[i] == s.ID {
-				addPoint(&found[i], s, row, len(g.artifacts))
-			}
-		}
-		return nil
-	})
-	if errors.Is(err, packed.ErrCorrupt) {
-		return false, nil
+	// The points of one series are put together at a time, in memory that is used again: the sheets are read side by side.
+	type sheet struct {
+		bench.Surrounding
+		packed.SheetPoints
 	}
-	if err != nil {
+	var sheets []sheet
+	var row sheetRow
+	if _, err := pgx.ForEachRow(rows, []any{&row.ArtifactID, &row.SizeClass, &row.HardwareID, &row.CoLocated, &row.Packed}, func() error {
+		points, err := packed.PointsOf(row.ArtifactID, row.Packed)
+		sheets = append(sheets, sheet{row.Surrounding, points})
+		return err
+	}); errors.Is(err, packed.ErrCorrupt) {
+		return false, nil
+	} else if err != nil {
 		return false, err
 	}
-	for i, of := range found {
-		if len(of) == 0 {
-			continue
+	for _, id := range series {
+		for i := range sheets {
+			p, known, err := sheets[i].Of(id)
+			if err != nil {
+				return false, fmt.Errorf("the results of series %d: %w; 'benchloom results rebuild' derives them anew", id, err)
+			}
+			if known {
+				h := g.history(stripKey{id, sheets[i].Surrounding})
+				h.Points = append(h.Points, p)
+			}
 		}
-		g.of = of
-		if err := g.end(series[i]); err != nil {
-			return false, err
+		if len(g.of) > 0 {
+			if err := g.end(id); err != nil {
+				return false, err
+			}
 		}
 	}
 	return true, nil
 }
 
-// addPoint adds the point of an artifact to the history of its surrounding, which has at most
-// most of them.
-func addPoint(of *[]History, s *packed.Series, row sheetRow, most int) {
-	i := slices.IndexFunc(*of, func(h History) bool { return h.Surrounding == row.Surrounding })
-	if i < 0 {
-		i = len(*of)
-		*of = append(*of, History{Series: s.ID, Surrounding: row.Surrounding, Points: make(packed.Strip, 0, most)})
+// history returns the history of a series in a surrounding, which begins if there is none yet.
+func (g *gathering) history(at stripKey) *History {
+	for i := range g.of {
+		if g.of[i].Surrounding == at.Surrounding {
+			return &g.of[i]
+		}
 	}
-	h := &(*of)[i]
-	h.Points = append(h.Points, packed.NewPoint(row.ArtifactID, s))
+	g.begin(at)
+	return &g.of[len(g.of)-1]
 }
