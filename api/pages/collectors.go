@@ -53,9 +53,9 @@ func (v *visit) live(shown *view, subject string) error {
 // listed bounds the rows of a list that is not paged by the API.
 const listed = 200
 
-// part returns the rows of the page with the number that the address names, and the value
-// of the parameter for the next one; empty: it is the last.
-func part[T any](v *visit, rows []T) ([]T, string, error) {
+// part returns the rows of the page with the number that the address names, of at most so
+// many, and the value of the parameter for the next one; empty: it is the last.
+func part[T any](v *visit, rows []T, most int) ([]T, string, error) {
 	number := 1
 	if given := v.get(pageParameter); given != "" {
 		var err error
@@ -63,7 +63,7 @@ func part[T any](v *visit, rows []T) ([]T, string, error) {
 			return nil, "", badParameter(pageParameter, given, "pages are numbered from 1")
 		}
 	}
-	last := (len(rows) + listed - 1) / listed
+	last := (len(rows) + most - 1) / most
 	if number > max(1, last) {
 		return nil, "", badParameter(pageParameter, v.get(pageParameter), fmt.Sprintf("there are %s", cli.Plural(max(1, last), "page")))
 	}
@@ -71,7 +71,7 @@ func part[T any](v *visit, rows []T) ([]T, string, error) {
 	if number < last {
 		next = strconv.Itoa(number + 1)
 	}
-	return rows[(number-1)*listed : min(number*listed, len(rows))], next, nil
+	return rows[(number-1)*most : min(number*most, len(rows))], next, nil
 }
 
 // matches reports whether one of the texts contains what the visitor looks for.
@@ -172,7 +172,7 @@ func (p *Pages) collectors(v *visit) (*view, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(rows, func(a, b collectorRow) int { return strings.Compare(a.pool(), b.pool()) })
-	if rows, shown.Next, err = part(v, rows); err != nil {
+	if rows, shown.Next, err = part(v, rows, listed); err != nil {
 		return nil, err
 	}
 	shown.Pools = pools(rows, all)

@@ -13,6 +13,9 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
+// comparedAtOnce bounds the rows of one page of a comparison: each has a line of earlier values.
+const comparedAtOnce = 100
+
 // comparedTable is the table of a comparison: the rows that are asked for, in their order.
 type comparedTable struct {
 	// Search, Only, Metric and All are what the address asks for, Opened is the row that it opens.
@@ -254,7 +257,7 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 		t.Sum = &c.Summary.Metrics[at]
 	}
 	var err error
-	if t.Rows, t.Next, err = part(v, rows); err != nil {
+	if t.Rows, t.Next, err = part(v, rows, comparedAtOnce); err != nil {
 		return err
 	}
 	for i := range t.Rows {

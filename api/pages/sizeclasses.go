@@ -64,7 +64,7 @@ func (p *Pages) sizeClasses(v *visit) (*view, error) {
 	); err != nil {
 		return nil, err
 	}
-	shown.Shapes, shown.Next, err = part(v, shown.Shapes)
+	shown.Shapes, shown.Next, err = part(v, shown.Shapes, listed)
 	out.Content = shown
 	return out, err
 }

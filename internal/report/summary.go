@@ -268,6 +268,9 @@ func remark(m MetricSummary, logs, open, least float64) string {
 
 // without returns the distinct test cases of x that are not in y, sorted.
 func without(x, y []stats.TestCase) []stats.TestCase {
+	if slices.Equal(x, y) { // as most sides are
+		return []stats.TestCase{}
+	}
 	excluded := make(map[stats.TestCase]bool, len(y))
 	for _, t := range y {
 		excluded[t] = true

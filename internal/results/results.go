@@ -182,20 +182,24 @@ func (r *Report) lack(pair Pair, unpaired []Unpaired, series []report.Series) {
 // measured returns the test cases with results, by side.
 func measured(a, b []bench.Samples) report.TestCases {
 	list := func(samples []bench.Samples) []stats.TestCase {
-		var cases []bench.TestCase
+		differs := func(i int) bool { return i == 0 || samples[i].TestCase != samples[i-1].TestCase }
+		n := 0
 		for i := range samples {
-			if i == 0 || samples[i].TestCase != samples[i-1].TestCase {
-				cases = append(cases, samples[i].TestCase)
+			if differs(i) {
+				n++
 			}
 		}
-		slices.SortFunc(cases, bench.CompareTestCases) // as they come
-		var out []stats.TestCase
-		for i, tc := range cases {
-			if i == 0 || tc != cases[i-1] {
-				out = append(out, statsTestCase(tc))
+		out := make([]stats.TestCase, 0, n)
+		for i := range samples {
+			if differs(i) {
+				out = append(out, statsTestCase(samples[i].TestCase))
 			}
 		}
-		return out
+		compare := func(x, y stats.TestCase) int { return bench.CompareTestCases(TestCase(x), TestCase(y)) }
+		if !slices.IsSortedFunc(out, compare) { // mostly, they come so
+			slices.SortFunc(out, compare)
+		}
+		return slices.Compact(out)
 	}
 	return report.TestCases{A: list(a), B: list(b)}
 }

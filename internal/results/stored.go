@@ -55,7 +55,9 @@ func mirrored(c store.Comparison) store.Comparison {
 
 // decisions are the stored verdicts on two artifacts. The zero value is that of artifacts without any.
 type decisions struct {
-	rows map[seriesKey]decision
+	// rows holds those of each test case, of which there are count in all.
+	rows  map[bench.TestCase][]decision
+	count int
 	// comparisons holds the IDs of all valid comparisons.
 	comparisons map[int64]bool
 	// noise holds the noise of each series in the surroundings in which it was measured.
@@ -74,20 +76,44 @@ type decision struct {
 func decisionsOf(newestFirst []store.Comparison) decisions {
 	most := 0
 	for _, c := range newestFirst {
-		most = max(most, len(c.Rows))
+		most += len(c.Rows)
 	}
-	d := decisions{rows: make(map[seriesKey]decision, most), comparisons: make(map[int64]bool)}
+	d := decisions{rows: make(map[bench.TestCase][]decision), comparisons: make(map[int64]bool)}
+	all := make([]decision, 0, most) // those of a test case follow one another
 	for _, c := range newestFirst {
 		d.comparisons[c.ID] = true
-		for i := range c.Rows {
-			row := &c.Rows[i]
-			k := seriesKey{row.TestCase, row.Metric}
-			if known, ok := d.rows[k]; !ok || rank(row) < rank(known.ComparisonRow) {
-				d.rows[k] = decision{row, c.ID, c.Baseline}
+		for from := 0; from < len(c.Rows); {
+			to := from + 1
+			for to < len(c.Rows) && c.Rows[to].TestCase == c.Rows[from].TestCase {
+				to++
 			}
+			testCase := c.Rows[from].TestCase
+			known := d.rows[testCase]
+			at := len(all)
+			all = append(all, known...)
+			for ; from < to; from++ {
+				row := &c.Rows[from]
+				switch i := slices.IndexFunc(all[at:], func(k decision) bool { return k.Metric == row.Metric }); {
+				case i < 0:
+					all = append(all, decision{row, c.ID, c.Baseline})
+				case rank(row) < rank(all[at+i].ComparisonRow):
+					all[at+i] = decision{row, c.ID, c.Baseline}
+				}
+			}
+			d.rows[testCase], d.count = all[at:len(all):len(all)], d.count+len(all)-at-len(known)
 		}
 	}
 	return d
+}
+
+// row returns the stored verdict on a series.
+func (d decisions) row(k seriesKey) (row decision, stored bool) {
+	for _, row := range d.rows[k.testCase] {
+		if row.Metric == k.metric {
+			return row, true
+		}
+	}
+	return decision{}, false
 }
 
 // rank orders rows by how much they tell: decided or being decided, tried, not suspected.
@@ -107,10 +133,10 @@ func leftOpen(row *store.ComparisonRow) bool {
 	return row.Verdict != nil && (row.Verdict.Kind == verdict.Undecided || row.Verdict.Kind == verdict.NoSuspicion)
 }
 
-// decide gives a series the stored verdict and the sessions that it rests on. What was measured in turns besides decides
-// what the stored comparison left open.
-func (d decisions) decide(s *report.Series, k seriesKey, sessions []Session) {
-	row, stored := d.rows[k]
+// decide gives a series the stored verdict, with the memory that it is kept in, and the sessions that it rests on. What was
+// measured in turns besides decides what the stored comparison left open.
+func (d decisions) decide(s *report.Series, k seriesKey, sessions []Session, told *report.Stored) {
+	row, stored := d.row(k)
 	model := d.model(k, row.ComparisonRow, sessions)
 	s.Noise = noiseOf(model)
 	looks, others := d.split(sessions, row.comparison)
@@ -127,7 +153,8 @@ func (d decisions) decide(s *report.Series, k seriesKey, sessions []Session) {
 	s.Evidence = verdict.Evidence{
 		Exact: row.Exact, Delta: row.Delta, SigmaWithin: row.SigmaWithin, Tau: row.Tau, BimodalBySession: row.Bimodal, Sessions: pairsOf(looks),
 	}
-	s.Stored = &report.Stored{Suspicion: row.Suspicion, Provisional: row.Verdict == nil}
+	s.Stored = told
+	*told = report.Stored{Suspicion: row.Suspicion, Provisional: row.Verdict == nil}
 	if row.Against != "" && row.Against != row.baseline {
 		s.Stored.Against = row.Against
 	}

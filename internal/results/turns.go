@@ -26,12 +26,16 @@ func WithTurns(facts Facts, stored []stats.Series, sessions []Session) []report.
 func (d decisions) series(facts Facts, stored []stats.Series, sessions []Session) []report.Series {
 	evidence := d.bySurrounding(sessions)
 	out := make([]report.Series, 0, len(stored)+len(evidence))
+	told := make([]report.Stored, d.count+1) // the last one is for what has no verdict
 	add := func(k seriesKey, s *stats.Series) {
 		out = append(out, report.Series{
 			Series: *s, Deciding: verdict.Deciding(s.Metric),
 			Evidence: verdict.Evidence{Exact: s.Exact, Delta: verdict.Delta(s.Metric, s.Exact)},
 		})
-		d.decide(&out[len(out)-1], k, evidence[k])
+		one := &out[len(out)-1]
+		if d.decide(one, k, evidence[k], &told[0]); one.Stored != nil {
+			told = told[1:]
+		}
 	}
 	for i := range stored {
 		k := seriesKey{TestCase(stored[i].TestCase), Metric(stored[i].Key)}
@@ -60,7 +64,7 @@ func (d decisions) bySurrounding(sessions []Session) map[seriesKey][]Session {
 	}
 	out := make(map[seriesKey][]Session, len(places))
 	for k, of := range places {
-		if row, stored := d.rows[k]; stored && of[row.Surrounding] != nil {
+		if row, stored := d.row(k); stored && of[row.Surrounding] != nil {
 			out[k] = of[row.Surrounding]
 			continue
 		}

@@ -86,7 +86,7 @@ func TestSearchedRatiosAreThoseOfTheList(t *testing.T) {
 		}
 		listed := new(rankTest).orderedRatios(a, b)
 		for k := range len(a) * len(b) {
-			require.Equal(t, listed(k), searchRatio(a, b, k), "grid %v, k=%d", grid, k)
+			require.Equal(t, listed.at(k), searchRatio(a, b, k), "grid %v, k=%d", grid, k)
 		}
 	}
 }

@@ -216,8 +216,8 @@ type Interval struct {
 // applied to logarithms.
 func (r *rankTest) shiftInterval(a, b []float64, alpha float64) (estimate float64, interval Interval, ok bool) {
 	n, m := len(a), len(b)
-	ratio := r.orderedRatios(a, b)
-	estimate = ratio((n*m-1)/2)/2 + ratio(n*m/2)/2 - 1
+	ratios := r.orderedRatios(a, b)
+	estimate = ratios.at((n*m-1)/2)/2 + ratios.at(n*m/2)/2 - 1
 	cut := -1 // the largest u with 2 P(U <= u) < alpha
 	confidence := 0.0
 	if n <= exactLimit && m <= exactLimit {
@@ -237,33 +237,47 @@ func (r *rankTest) shiftInterval(a, b []float64, alpha float64) (estimate float6
 	if cut < 0 {
 		return estimate, Interval{}, false
 	}
-	return estimate, Interval{Low: ratio(cut) - 1, High: ratio(n*m-1-cut) - 1, Confidence: confidence}, true
+	return estimate, Interval{Low: ratios.at(cut) - 1, High: ratios.at(n*m-1-cut) - 1, Confidence: confidence}, true
 }
 
 // mostListed is the number of ratios up to which listing them is faster than searching. It also bounds the memory and the
 // time that a series with very many values takes: of a thousand values a side, listing takes half a second.
 const mostListed = 1 << 12
 
-// orderedRatios returns a function of k that gives the k-th smallest ratio of a value of b to one of a, counted from 0. It is
-// valid until the next call. Both sides are positive and ascending.
-func (r *rankTest) orderedRatios(a, b []float64) func(k int) float64 {
-	if len(a)*len(b) > mostListed {
-		return func(k int) float64 { return searchRatio(a, b, k) }
+// ratios are those of the values of b to those of a.
+type ratios struct {
+	a, b []float64
+	// listed holds them in ascending order; nil: there are too many.
+	listed []float64
+}
+
+// at returns the k-th smallest ratio, counted from 0.
+func (r ratios) at(k int) float64 {
+	if r.listed == nil {
+		return searchRatio(r.a, r.b, k)
 	}
-	ratios := r.ratios[:0]
+	return r.listed[k]
+}
+
+// orderedRatios returns the ratios of two sides, which are valid until the next call. Both sides are positive and ascending.
+func (r *rankTest) orderedRatios(a, b []float64) ratios {
+	if len(a)*len(b) > mostListed {
+		return ratios{a: a, b: b}
+	}
+	listed := r.ratios[:0]
 	// Both sides ascend, so that ratios of one diagonal are about equal, and come nearly in their order.
 	for d := range len(a) + len(b) - 1 {
 		for i := max(0, d-len(b)+1); i <= min(d, len(a)-1); i++ {
-			ratios = append(ratios, b[d-i]/a[len(a)-1-i])
+			listed = append(listed, b[d-i]/a[len(a)-1-i])
 		}
 	}
-	r.ratios = ratios
-	if len(ratios) <= fewRatios {
-		insertionSort(ratios)
+	r.ratios = listed
+	if len(listed) <= fewRatios {
+		insertionSort(listed)
 	} else {
-		slices.Sort(ratios)
+		slices.Sort(listed)
 	}
-	return func(k int) float64 { return ratios[k] }
+	return ratios{a, b, listed}
 }
 
 // fewRatios is the number of ratios up to which insertion is the fastest way to put them in order.

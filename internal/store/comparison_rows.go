@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,35 +15,26 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
-// Rows of a comparison of a few suspects, and of one of all series of a large project.
-const few, many = 64, 4096
-
 // comparisonRows reads the rows of a comparison. Most raised no suspicion: of those, only what
-// they say is read.
+// they say is read, by columns.
 func (s *Store) comparisonRows(ctx context.Context, c Comparison) ([]ComparisonRow, error) {
-	var rows []ComparisonRow
-	var cases []int64
-	add := func(testCase int64, r comparisonRow) error {
-		row, err := r.row()
-		if err != nil {
-			return errors.New("the database holds an invalid row: " + err.Error())
-		}
-		if len(rows) == few { // all at once, instead of copying them again and again
-			rows, cases = slices.Grow(rows, many), slices.Grow(cases, many)
-		}
-		rows, cases = append(rows, row), append(cases, testCase)
-		return nil
-	}
+	var quiet []quietRows
+	var others []comparisonRow
+	var cases []int64 // of the quiet rows, then of the others
 	var batch pgx.Batch
 	batch.Queue(`
-		select v.test_case_id, v.metric, v.size_class, v.hardware_id, v.co_located, v.score, v.suspected_change, v.exact, v.delta, v.sigma_within, v.tau, v.bimodal, v.sees, v.reason
-		from comparison_verdict v where v.comparison_id = $1 and `+quietRow, c.ID).Query(func(found pgx.Rows) error {
-		var testCase int64
-		quiet := verdict.NoSuspicion.String()
-		r := comparisonRow{Against: c.Baseline, Verdict: &quiet, P: 1}
+		select v.metric, v.size_class, v.hardware_id, v.co_located, v.exact, v.delta, v.bimodal, v.reason,
+			array_agg(v.test_case_id), array_agg(v.score), array_agg(v.suspected_change), array_agg(v.sigma_within), array_agg(v.tau), array_agg(v.sees)
+		from comparison_verdict v where v.comparison_id = $1 and `+quietRow+`
+		group by v.metric, v.size_class, v.hardware_id, v.co_located, v.exact, v.delta, v.bimodal, v.reason`, c.ID).Query(func(found pgx.Rows) error {
+		var r quietRows
 		_, err := pgx.ForEachRow(found, []any{
-			&testCase, &r.Metric, &r.SizeClass, &r.HardwareID, &r.CoLocated, &r.Score, &r.SuspectedChange, &r.Exact, &r.Delta, &r.SigmaWithin, &r.Tau, &r.Bimodal, &r.Sees, &r.Reason,
-		}, func() error { return add(testCase, r) })
+			&r.Metric, &r.SizeClass, &r.HardwareID, &r.CoLocated, &r.Exact, &r.Delta, &r.Bimodal, &r.Reason,
+			&r.Cases, &r.Scores, &r.SuspectedChanges, &r.SigmasWithin, &r.Taus, &r.Sees,
+		}, func() error {
+			quiet, cases = append(quiet, r), append(cases, r.Cases...)
+			return nil
+		})
 		return err
 	})
 	batch.Queue(`
@@ -60,40 +53,110 @@ func (s *Store) comparisonRows(ctx context.Context, c Comparison) ([]ComparisonR
 			if r.Against == "" {
 				r.Against = c.Baseline
 			}
-			return add(testCase, r)
+			others, cases = append(others, r), append(cases, testCase)
+			return nil
 		})
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
+	if len(cases) == 0 {
+		return nil, nil
+	}
 	names, err := s.testCases(ctx, s.pool, cases)
 	if err != nil {
 		return nil, err
 	}
-	for i, id := range cases {
-		rows[i].TestCase = names[id]
+	return orderedRows(c, quiet, others, cases, names)
+}
+
+// quietRows are rows that raised no suspicion and share everything but their test cases and
+// some numbers, which are parallel arrays.
+type quietRows struct {
+	Metric bench.Metric
+	bench.Surrounding
+	Exact                                              bool
+	Delta                                              float64
+	Bimodal                                            bool
+	Reason                                             string
+	Cases                                              []int64
+	Scores, SuspectedChanges, SigmasWithin, Taus, Sees []float64
+}
+
+// orderedRows makes the rows of a comparison in the order of test cases, then of metrics. Names
+// are in the order of their bytes. cases has the test cases of the quiet rows, then of the
+// others.
+func orderedRows(c Comparison, quiet []quietRows, others []comparisonRow, cases []int64, names map[int64]bench.TestCase) ([]ComparisonRow, error) {
+	caseIDs := slices.SortedFunc(maps.Keys(names), func(a, b int64) int { return compareNames(names[a], names[b]) })
+	rankOfCase := make(map[int64]int, len(caseIDs))
+	for rank, id := range caseIDs {
+		rankOfCase[id] = rank
 	}
-	slices.SortFunc(rows, func(a, b ComparisonRow) int { return compareRows(&a, &b) })
+	rankOfMetric := make(map[bench.Metric]int)
+	for i := range quiet {
+		rankOfMetric[quiet[i].Metric] = 0
+	}
+	for i := range others {
+		rankOfMetric[others[i].Metric] = 0
+	}
+	for rank, metric := range slices.Sorted(maps.Keys(rankOfMetric)) {
+		rankOfMetric[metric] = rank
+	}
+	type place struct{ rank, row int }
+	places := make([]place, 0, len(cases))
+	add := func(metric bench.Metric) {
+		row := len(places)
+		places = append(places, place{rankOfCase[cases[row]]*len(rankOfMetric) + rankOfMetric[metric], row})
+	}
+	for i := range quiet {
+		for range quiet[i].Cases {
+			add(quiet[i].Metric)
+		}
+	}
+	for i := range others {
+		add(others[i].Metric)
+	}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Or(a.rank-b.rank, a.row-b.row) })
+	at := make([]int, len(places)) // of each row in the result
+	for i, p := range places {
+		at[p.row] = i
+	}
+	rows, verdicts := make([]ComparisonRow, len(cases)), make([]verdict.Verdict, len(cases))
+	n := 0
+	for i := range quiet {
+		q := &quiet[i]
+		for k, id := range q.Cases {
+			row, told := &rows[at[n]], &verdicts[n]
+			*told = verdict.Verdict{Kind: verdict.NoSuspicion, P: 1, Sees: q.Sees[k], Reason: q.Reason}
+			*row = ComparisonRow{
+				TestCase: names[id], Metric: q.Metric, Surrounding: q.Surrounding, Against: c.Baseline, Score: q.Scores[k], SuspectedChange: q.SuspectedChanges[k],
+				Exact: q.Exact, Delta: q.Delta, SigmaWithin: q.SigmasWithin[k], Tau: q.Taus[k], Bimodal: q.Bimodal, Verdict: told,
+			}
+			n++
+		}
+	}
+	for i := range others {
+		row, err := others[i].row()
+		if err != nil {
+			return nil, fmt.Errorf("the database holds an invalid row: %w", err)
+		}
+		row.TestCase = names[cases[n]]
+		rows[at[n]] = row
+		n++
+	}
 	return rows, nil
+}
+
+// compareNames orders test cases by the bytes of their names.
+func compareNames(a, b bench.TestCase) int {
+	return cmp.Or(strings.Compare(a.Benchmark, b.Benchmark), strings.Compare(a.Profile, b.Profile), strings.Compare(a.Scenario, b.Scenario),
+		strings.Compare(a.Backend, b.Backend), strings.Compare(string(a.Target), string(b.Target)))
 }
 
 // quietRow matches a row v that raised no suspicion and of which nothing else is stored.
 const quietRow = `coalesce(v.verdict, '') = 'no suspicion' and not v.suspected and not v.measured and v.against_id is null and v.suspicion = '' and v.needs = ''
 	and v.change = 0 and v.low is null and v.confidence = 0 and v.pairs = 0 and v.sessions = 0 and v.disturbed = 0 and v.p = 1 and v.level = 0`
-
-// compareRows orders rows by test case, then by metric. Names are in the order of their bytes.
-func compareRows(a, b *ComparisonRow) int {
-	for _, pair := range [...][2]string{
-		{a.TestCase.Benchmark, b.TestCase.Benchmark}, {a.TestCase.Profile, b.TestCase.Profile}, {a.TestCase.Scenario, b.TestCase.Scenario},
-		{a.TestCase.Backend, b.TestCase.Backend}, {string(a.TestCase.Target), string(b.TestCase.Target)}, {string(a.Metric), string(b.Metric)},
-	} {
-		if c := strings.Compare(pair[0], pair[1]); c != 0 {
-			return c
-		}
-	}
-	return 0
-}
 
 // comparisonRow is a [ComparisonRow] as it is stored.
 type comparisonRow struct {

@@ -82,10 +82,12 @@ func (s *Store) NotableNoise(ctx context.Context, project string, targets []benc
 				as t (benchmark, profile, scenario, backend, target)
 			join test_case tc on tc.project = @project and tc.benchmark = t.benchmark and tc.profile = t.profile
 				and tc.scenario = t.scenario and tc.backend = t.backend and tc.target = t.target
+			where tc.target = any(@of_targets::text[])
 		), notable as materialized (
-			select distinct n.test_case_id, n.metric from noise_model n
-			where n.test_case_id = any(array(select id from test_case where project = @project and target = any(@of_targets::text[]))) and n.collector = ''
-				and (n.model ?| array['labels', 'lenders'] or n.test_case_id = any(array(select id from asked)))
+			select n.test_case_id, n.metric from noise_model n join test_case tc on tc.id = n.test_case_id
+			where tc.project = @project and tc.target = any(@of_targets::text[]) and n.collector = '' and n.model ?| array['labels', 'lenders']
+			union
+			select n.test_case_id, n.metric from asked join noise_model n on n.test_case_id = asked.id and n.collector = ''
 		)
 		select `+testCaseDocument+` as test_case, n.metric, n.size_class, n.hardware_id, n.co_located, n.collector, n.model
 		from notable k join noise_model n on n.test_case_id = k.test_case_id and n.metric = k.metric and n.collector = ''

@@ -16,7 +16,7 @@ import (
 // Bounds of what a process keeps of artifacts that were read: those whose pages are looked at
 // are compared several times, with their neighbours and with others.
 const (
-	keptSamplesBytes = 12 << 20
+	keptSamplesBytes = 6 << 20
 	bytesPerSamples  = 280 // without values
 	bytesPerValue    = 17
 )
