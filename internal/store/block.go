@@ -130,6 +130,8 @@ func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult)
 	var statuses, messages, causes []string
 	var disturbed []int
 	var sessions []bool
+	var iterations []int
+	var first, last []*time.Time
 	for _, r := range b.whole(results) {
 		at := b.spot(r)
 		if _, twice := bySpot[at]; twice {
@@ -145,6 +147,8 @@ func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult)
 		marked, cause := disturbances(r.Collections)
 		disturbed, causes = append(disturbed, marked), append(causes, cause)
 		sessions = append(sessions, bench.SessionDisturbed(marked, len(r.Collections)))
+		from, to := collectedWithin(r.Collections)
+		iterations, first, last = append(iterations, len(r.Collections)), append(first, from), append(last, to)
 	}
 	type row struct {
 		ID int64
@@ -152,12 +156,13 @@ func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult)
 	}
 	accepted, err := all[row](ctx, b.tx, `
 		insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, probe, in_turns, run_id, status, message,
-			disturbed, disturbed_by, disturbed_session)
+			disturbed, disturbed_by, disturbed_session, iterations, first_collected_at, last_collected_at)
 		select t.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, n.generation, n.probe, j.versus is not null, n.id, t.status, t.message,
-			t.disturbed, t.cause, t.session
+			t.disturbed, t.cause, t.session, t.iterations, t.first, t.last
 		from job_run n join job_queue j on j.id = n.job_id,
-			unnest(@cases::bigint[], @statuses::text[], @messages::text[], @artifacts::bigint[], @disturbed::integer[], @causes::text[], @sessions::boolean[])
-				as t (test_case_id, status, message, artifact_id, disturbed, cause, session)
+			unnest(@cases::bigint[], @statuses::text[], @messages::text[], @artifacts::bigint[], @disturbed::integer[], @causes::text[], @sessions::boolean[],
+				@iterations::integer[], @first::timestamptz[], @last::timestamptz[])
+				as t (test_case_id, status, message, artifact_id, disturbed, cause, session, iterations, first, last)
 		where n.id = @run
 			-- one that was found invalid does not come back
 			and not exists (select from test_result mine
@@ -167,7 +172,7 @@ func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult)
 		returning id, test_case_id, artifact_id`,
 		pgx.NamedArgs{
 			"run": b.run.ID, "cases": cases, "statuses": statuses, "messages": messages, "artifacts": artifacts,
-			"disturbed": disturbed, "causes": causes, "sessions": sessions,
+			"disturbed": disturbed, "causes": causes, "sessions": sessions, "iterations": iterations, "first": first, "last": last,
 		})
 	if err != nil {
 		return err
@@ -177,6 +182,21 @@ func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult)
 		taken.add(a.ID, a.spot, bySpot[a.spot].Collections)
 	}
 	return taken.store(ctx, b)
+}
+
+// collectedWithin returns when the first and the last of some collections were taken; nil: there
+// are none.
+func collectedWithin(found []bench.Collection) (first, last *time.Time) {
+	for i := range found {
+		at := &found[i].CollectedAt
+		if first == nil || at.Before(*first) {
+			first = at
+		}
+		if last == nil || at.After(*last) {
+			last = at
+		}
+	}
+	return first, last
 }
 
 // disturbances counts the disturbed collections of a session and returns their most

@@ -47,7 +47,7 @@ func (s *Store) Origins(ctx context.Context, project, tag, other string) ([]Orig
 		return nil, wrap(doing, err)
 	}
 	inTurns, err := s.originsOf(ctx, s.reports, true, `
-		select r.id, r.test_case_id, r.size_class, r.hardware_id, r.co_located, r.run_id
+		select r.id, r.test_case_id, r.size_class, r.hardware_id, r.co_located, r.run_id, r.iterations, r.first_collected_at, r.last_collected_at
 		from test_result r join job_run n on n.id = r.run_id join job_queue j on j.id = n.job_id
 		where r.artifact_id = $1 and r.in_turns and r.status = 'ok' and r.invalid_at is null and not r.probe and (j.tag = $2 or j.versus = $2)`, artifact, other)
 	if err != nil || len(inTurns) == 0 {
@@ -100,7 +100,7 @@ func (s *Store) ownOrigins(ctx context.Context, artifact int64) (found []Origin,
 			return err
 		}
 		if found, err = s.originsOf(ctx, tx, false, `
-			select id, test_case_id, size_class, hardware_id, co_located, run_id from latest_result where artifact_id = $1 and status = 'ok'`, artifact); err != nil {
+			select id, test_case_id, size_class, hardware_id, co_located, run_id, iterations, first_collected_at, last_collected_at from latest_result where artifact_id = $1 and status = 'ok'`, artifact); err != nil {
 			return err
 		}
 		if version != "" && len(found) > 0 {
@@ -114,13 +114,16 @@ func (s *Store) ownOrigins(ctx context.Context, artifact int64) (found []Origin,
 // originsOf reads where some results were measured, by test case, those of older runs first.
 func (s *Store) originsOf(ctx context.Context, q querier, inTurns bool, results string, args ...any) ([]Origin, error) {
 	rows, err := q.Query(ctx, `
-		select r.test_case_id, r.size_class, r.hardware_id, r.co_located, n.segment, n.pool, n.collector, coalesce(j.suite_hash, ''), n.id,
-			c.iterations, c.first, c.last
-		from (`+results+`) r
-		join job_run n on n.id = r.run_id
-		join job_queue j on j.id = n.job_id
-		join lateral (select count(*) as iterations, min(collected_at) as first, max(collected_at) as last from collection where result_id = r.id) c
-			on c.iterations > 0
+		with result as materialized (`+results+`), run as materialized (
+			select n.id, n.segment, n.pool, n.collector, n.started_at, coalesce(j.suite_hash, '') as suite
+			from (select distinct run_id from result) r join job_run n on n.id = r.run_id join job_queue j on j.id = n.job_id
+		)
+		select r.test_case_id, r.size_class, r.hardware_id, r.co_located, n.segment, n.pool, n.collector, n.suite, n.id,
+			coalesce(r.iterations, c.iterations), coalesce(r.first_collected_at, c.first), coalesce(r.last_collected_at, c.last)
+		from result r join run n on n.id = r.run_id
+		join lateral ( -- of results that do not say it themselves
+			select count(*) as iterations, min(collected_at) as first, max(collected_at) as last from collection where result_id = r.id and r.iterations is null) c
+			on coalesce(r.iterations, c.iterations) > 0
 		order by n.started_at, r.id`, args...)
 	if err != nil {
 		return nil, err

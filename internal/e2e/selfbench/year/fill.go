@@ -182,7 +182,7 @@ func (f *filling) results(ctx context.Context, job, generation, from, to int) er
 				disturbances, cause = 1, disturbedCause
 			}
 			where := f.surrounding(artifact)
-			results = append(results, []any{f.lastResult, artifactID(artifact), caseID(n), int(where.SizeClass), where.HardwareID, where.CoLocated, generation, string(run), "ok", at, disturbances, cause})
+			results = append(results, []any{f.lastResult, artifactID(artifact), caseID(n), int(where.SizeClass), where.HardwareID, where.CoLocated, generation, string(run), "ok", at, disturbances, cause, f.Values, at, at})
 			for v, iteration := range f.iterations() {
 				text := ""
 				if o.disturbed && iteration == disturbedIteration {
@@ -203,7 +203,7 @@ func (f *filling) results(ctx context.Context, job, generation, from, to int) er
 			rows    [][]any
 		}{
 			{"job_test_case", []string{"job_id", "test_case_id", "place", "artifact_id"}, measured},
-			{"test_result", []string{"id", "artifact_id", "test_case_id", "size_class", "hardware_id", "co_located", "generation", "run_id", "status", "created_at", "disturbed", "disturbed_by"}, results},
+			{"test_result", []string{"id", "artifact_id", "test_case_id", "size_class", "hardware_id", "co_located", "generation", "run_id", "status", "created_at", "disturbed", "disturbed_by", "iterations", "first_collected_at", "last_collected_at"}, results},
 			{"collection", []string{"id", "result_id", "iteration", "collected_at", "disturbed", "facts"}, collections},
 			{"pstat", []string{"series_id", "artifact_id", "collection_id", "value"}, values},
 			{"error", []string{"run_id", "test_case_id", "context", "kind", "message", "created_at"}, failures},
