@@ -7,8 +7,8 @@ create index noise_model_notable on noise_model (test_case_id) where collector =
 
 -- Rows that say more than that nothing was suspected; see quietRow.
 create index comparison_verdict_told on comparison_verdict (comparison_id)
-    where not (coalesce(verdict, '') = 'no suspicion' and not suspected and not measured and against_id is null and suspicion = '' and needs = ''
-        and change = 0 and low is null and confidence = 0 and pairs = 0 and sessions = 0 and disturbed = 0 and p = 1 and level = 0);
+    where (verdict = 'no suspicion' and not suspected and not measured and against_id is null and suspicion = '' and needs = ''
+        and change = 0 and low is null and confidence = 0 and pairs = 0 and sessions = 0 and disturbed = 0 and p = 1 and level = 0) is not true;
 
 -- The collections of a result, so that they need not be read; null for results before this
 -- migration.
