@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -70,20 +71,29 @@ func summed(rows []Row, checksums int) (whole [wholeBytes]byte, t tables, of []d
 		t[i] = make([]uint16, checksums)
 	}
 	of = make([]digested, len(rows))
-	all := make([]*digested, len(rows))
+	type place struct {
+		start uint64 // of the content
+		row   int
+	}
+	all := make([]place, len(rows))
 	var text []byte
 	for k := range rows {
 		d := &of[k]
 		*d, text = digestOf(&rows[k], checksums, text)
-		all[k] = d
+		all[k] = place{binary.BigEndian.Uint64(d.content[:]), k}
 		for i, place := range d.places {
 			t[i][place] ^= binary.BigEndian.Uint16(d.content[2*i:]) & 0xfff
 		}
 	}
-	slices.SortFunc(all, func(x, y *digested) int { return bytes.Compare(x.content[:], y.content[:]) })
+	slices.SortFunc(all, func(x, y place) int {
+		if c := cmp.Compare(x.start, y.start); c != 0 {
+			return c
+		}
+		return bytes.Compare(of[x.row].content[:], of[y.row].content[:])
+	})
 	sum := sha256.New()
-	for _, d := range all {
-		sum.Write(d.content[:])
+	for _, p := range all {
+		sum.Write(of[p.row].content[:])
 	}
 	copy(whole[:], sum.Sum(nil))
 	return whole, t, of

@@ -3,6 +3,7 @@ package results
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -26,47 +27,10 @@ type seriesKey struct {
 // Pairs pairs the samples of two artifacts by series. If a test case was measured in several surroundings, it uses one that
 // both sides share: alone before co-located, a larger size class before a smaller one.
 func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
-	unknown := func(s bench.Samples) bool { return s.Series == 0 }
-	if slices.ContainsFunc(a, unknown) || slices.ContainsFunc(b, unknown) {
-		return pairs(facts, a, b, func(s *bench.Samples) seriesKey { return seriesKey{s.TestCase, s.Metric} })
+	matched := matchedBy(a, b, func(s *bench.Samples) seriesKey { return seriesKey{s.TestCase, s.Metric} })
+	if inOrder(a) && inOrder(b) {
+		matched = merged(a, b)
 	}
-	return pairs(facts, a, b, func(s *bench.Samples) int64 { return s.Series })
-}
-
-// grouped holds the samples of one artifact by what their series have as keys, in the order in which these come.
-type grouped[K comparable] struct {
-	keys  []K
-	at    map[K]int
-	lists [][]*bench.Samples
-}
-
-func group[K comparable](samples []bench.Samples, key func(s *bench.Samples) K) grouped[K] {
-	g := grouped[K]{at: make(map[K]int, len(samples)), keys: make([]K, 0, len(samples)), lists: make([][]*bench.Samples, 0, len(samples))}
-	all := make([]*bench.Samples, len(samples))
-	for i := range samples {
-		k := key(&samples[i])
-		if at, known := g.at[k]; known {
-			g.lists[at] = append(g.lists[at], &samples[i])
-			continue
-		}
-		// Most series have one surrounding, and share this memory.
-		all[i] = &samples[i]
-		g.at[k], g.keys, g.lists = len(g.keys), append(g.keys, k), append(g.lists, all[i:i+1:i+1])
-	}
-	return g
-}
-
-// of returns the samples of a series; nil: there are none.
-func (g grouped[K]) of(k K) []*bench.Samples {
-	if at, known := g.at[k]; known {
-		return g.lists[at]
-	}
-	return nil
-}
-
-// pairs pairs samples by what their series have as keys.
-func pairs[K comparable](facts Facts, a, b []bench.Samples, key func(s *bench.Samples) K) ([]stats.Series, []Unpaired) {
-	left, right := group(a, key), group(b, key)
 	lacks := make(map[Unpaired]bool)
 	var last Unpaired
 	lack := func(u Unpaired) {
@@ -76,13 +40,16 @@ func pairs[K comparable](facts Facts, a, b []bench.Samples, key func(s *bench.Sa
 	}
 	names, changes := newNaming(facts), make(segmentChanges)
 	found := make(map[string][][2]*bench.Samples) // by metric
-	for i, k := range left.keys {
-		ours, theirs := left.lists[i], right.of(k)
-		testCase := ours[0].TestCase
-		if theirs == nil {
-			lack(Unpaired{TestCase: testCase, B: true, Reason: "no result"})
+	for ours, theirs := range matched {
+		switch {
+		case len(theirs) == 0:
+			lack(Unpaired{TestCase: ours[0].TestCase, B: true, Reason: noResult})
+			continue
+		case len(ours) == 0:
+			lack(Unpaired{TestCase: theirs[0].TestCase, Reason: noResult})
 			continue
 		}
+		testCase := ours[0].TestCase
 		x, y, ok := shared(ours, theirs, changes)
 		if ok {
 			unit := names.metric(x.Metric).Metric
@@ -95,38 +62,119 @@ func pairs[K comparable](facts Facts, a, b []bench.Samples, key func(s *bench.Sa
 		}
 		lack(Unpaired{TestCase: testCase, B: true, Reason: "measured only in another surrounding (" + surroundings(theirs) + " instead of " + surroundings(ours) + "), which does not compare"})
 	}
-	for i, k := range right.keys {
-		if left.of(k) == nil {
-			lack(Unpaired{TestCase: right.lists[i][0].TestCase, Reason: "no result"})
-		}
-	}
 	paired := make(map[bench.TestCase]bool)
 	if len(lacks) > 0 {
-		for i, k := range left.keys {
-			if right.of(k) != nil {
-				paired[left.lists[i][0].TestCase] = true
+		for ours, theirs := range matched {
+			if len(ours) > 0 && len(theirs) > 0 {
+				paired[ours[0].TestCase] = true
 			}
 		}
 	}
 	var unpaired []Unpaired
 	for u := range lacks {
 		// A test case that lacks a single metric on one side is not missing.
-		if u.Reason != "no result" || !paired[u.TestCase] {
+		if u.Reason != noResult || !paired[u.TestCase] {
 			unpaired = append(unpaired, u)
 		}
 	}
 	slices.SortFunc(unpaired, func(x, y Unpaired) int {
 		return cmp.Or(bench.CompareTestCases(x.TestCase, y.TestCase), strings.Compare(x.Reason, y.Reason), side(x.B)-side(y.B))
 	})
-	// Samples come by test case: so, series are hardly out of order.
-	series := make([]stats.Series, 0, len(left.keys))
+	series := make([]stats.Series, 0, max(len(a), len(b)))
 	for _, unit := range slices.Sorted(maps.Keys(found)) {
 		for _, p := range found[unit] {
 			series = append(series, names.series(seriesKey{p[0].TestCase, p[0].Metric}, p[0].Values, p[1].Values))
 		}
 	}
-	slices.SortFunc(series, func(x, y stats.Series) int { return x.Key.Compare(y.Key) })
+	sortByKey(series, func(s *stats.Series) *stats.Key { return &s.Key })
 	return series, unpaired
+}
+
+// noResult is the reason of a series that one side does not have.
+const noResult = "no result"
+
+// matchedBy yields the samples of each series, those of a and those of b, one of which may be empty.
+func matchedBy[K comparable](a, b []bench.Samples, key func(s *bench.Samples) K) iter.Seq2[[]*bench.Samples, []*bench.Samples] {
+	return func(yield func(ours, theirs []*bench.Samples) bool) {
+		var keys []K
+		lists := make(map[K]*[2][]*bench.Samples)
+		for i, side := range [...][]bench.Samples{a, b} {
+			for k := range side {
+				of := key(&side[k])
+				if lists[of] == nil {
+					keys, lists[of] = append(keys, of), &[2][]*bench.Samples{}
+				}
+				lists[of][i] = append(lists[of][i], &side[k])
+			}
+		}
+		for _, k := range keys {
+			if of := lists[k]; !yield(of[0], of[1]) {
+				return
+			}
+		}
+	}
+}
+
+// inOrder reports whether samples are in the order of their series, of which none is there twice, as they are if all were
+// measured in one surrounding.
+func inOrder(samples []bench.Samples) bool {
+	for i := 1; i < len(samples); i++ {
+		if compareSeries(&samples[i-1], &samples[i]) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func compareSeries(x, y *bench.Samples) int {
+	if x.Series == y.Series && x.Series != 0 {
+		return 0
+	}
+	if x.TestCase != y.TestCase {
+		return bench.CompareTestCases(x.TestCase, y.TestCase)
+	}
+	return strings.Compare(string(x.Metric), string(y.Metric))
+}
+
+// merged yields what [matchedBy] does, for samples in order.
+func merged(a, b []bench.Samples) iter.Seq2[[]*bench.Samples, []*bench.Samples] {
+	return func(yield func(ours, theirs []*bench.Samples) bool) {
+		var ours, theirs [1]*bench.Samples
+		for len(a) > 0 || len(b) > 0 {
+			order := 0
+			switch {
+			case len(a) == 0:
+				order = 1
+			case len(b) == 0:
+				order = -1
+			default:
+				order = compareSeries(&a[0], &b[0])
+			}
+			var x, y []*bench.Samples
+			if order <= 0 {
+				ours[0], a = &a[0], a[1:]
+				x = ours[:]
+			}
+			if order >= 0 {
+				theirs[0], b = &b[0], b[1:]
+				y = theirs[:]
+			}
+			if !yield(x, y) {
+				return
+			}
+		}
+	}
+}
+
+// sortByKey sorts a list by the keys of its elements, which are mostly in order: copying thousands of them to compare them
+// would take the time of sorting.
+func sortByKey[T any](list []T, key func(*T) *stats.Key) {
+	for i := 1; i < len(list); i++ {
+		if key(&list[i-1]).Compare(*key(&list[i])) > 0 {
+			slices.SortFunc(list, func(x, y T) int { return key(&x).Compare(*key(&y)) })
+			return
+		}
+	}
 }
 
 func side(b bool) int {

@@ -36,6 +36,9 @@ func (d decisions) series(facts Facts, stored []stats.Series, sessions []Session
 		if d.decide(one, k, evidence[k], &told[0]); one.Stored != nil {
 			told = told[1:]
 		}
+		if len(one.A)+len(one.B)+len(one.Evidence.Sessions) == 0 {
+			out = out[:len(out)-1]
+		}
 	}
 	for i := range stored {
 		k := seriesKey{TestCase(stored[i].TestCase), Metric(stored[i].Key)}
@@ -47,8 +50,7 @@ func (d decisions) series(facts Facts, stored []stats.Series, sessions []Session
 		s := names.series(k, nil, nil)
 		add(k, &s)
 	}
-	out = slices.DeleteFunc(out, func(s report.Series) bool { return len(s.A)+len(s.B)+len(s.Evidence.Sessions) == 0 })
-	slices.SortFunc(out, func(x, y report.Series) int { return x.Key.Compare(y.Key) })
+	sortByKey(out, func(s *report.Series) *stats.Key { return &s.Key })
 	return out
 }
 
