@@ -228,7 +228,7 @@ func TestManyRowsArePaged(t *testing.T) {
 		next = table.Next
 	}
 	require.Len(t, seen, 600)
-	require.Equal(t, 3, pages)
+	require.Equal(t, 6, pages)
 }
 
 func TestBarsStayInTheirBox(t *testing.T) {

@@ -141,7 +141,7 @@ func merged(a, b []bench.Samples) iter.Seq2[[]*bench.Samples, []*bench.Samples] 
 	return func(yield func(ours, theirs []*bench.Samples) bool) {
 		var ours, theirs [1]*bench.Samples
 		for len(a) > 0 || len(b) > 0 {
-			order := 0
+			var order int
 			switch {
 			case len(a) == 0:
 				order = 1
