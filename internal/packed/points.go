@@ -16,11 +16,11 @@ type SheetPoints struct {
 	left  int
 	ahead bool
 	head  seriesHead
-	// values are those of the last point.
+	// values hold the values of the last point.
 	values []float64
 }
 
-// seriesHead is what comes before the iterations of a series.
+// seriesHead holds what precedes the iterations of a series.
 type seriesHead struct {
 	id     int64
 	n      int

@@ -40,7 +40,7 @@ func Differences(series []*Series, options Options) (iter.Seq2[int, *Difference]
 	}, nil
 }
 
-// work is what describing many series shares. It is not safe for concurrent use.
+// work describes many series with the same memory. It is not safe for concurrent use.
 type work struct {
 	ranks  rankTest
 	memory arena

@@ -244,7 +244,7 @@ func (r *rankTest) shiftInterval(a, b []float64, alpha float64) (estimate float6
 // time that a series with very many values takes: of a thousand values a side, listing takes half a second.
 const mostListed = 1 << 12
 
-// ratios are those of the values of b to those of a.
+// ratios of the values of b to the values of a.
 type ratios struct {
 	a, b []float64
 	// listed holds them in ascending order; nil: there are too many.
