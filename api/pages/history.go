@@ -325,7 +325,7 @@ func (h *historyView) draw(c apiclient.HistoryChart) (chart.Chart, []historyLine
 	out.Log = h.choice(scaleParameter) == logScale && !change
 	lines := make([]historyLine, 0, len(c.Lines)) // they are kept
 	var said []string
-	marked := make(map[int]string)
+	marked, x := make(map[int]string), h.along()
 	for i, l := range c.Lines {
 		drawn, noise, unit := h.line(l, change)
 		out.Lines, out.Noise, out.Unit = append(out.Lines, drawn), max(out.Noise, noise), unit
@@ -337,34 +337,35 @@ func (h *historyView) draw(c apiclient.HistoryChart) (chart.Chart, []historyLine
 		}
 	}
 	out.Description = fmt.Sprintf("%s, %d artifacts. %s.", h.Metric, len(h.Artifacts), strings.Join(said, "; "))
-	for i, a := range h.Artifacts {
-		x := h.x(i)
+	for i := range h.Artifacts {
+		a := &h.Artifacts[i]
 		if len(a.Releases) > 0 {
-			out.Marks = append(out.Marks, chart.Mark{X: x, Kind: chart.Release, Label: strings.Join(a.Releases, ", ")})
+			out.Marks = append(out.Marks, chart.Mark{X: x(i), Kind: chart.Release, Label: strings.Join(a.Releases, ", ")})
 		}
 		if text, there := marked[i]; there {
-			out.Marks = append(out.Marks, chart.Mark{X: x, Kind: chart.Change, Label: text})
+			out.Marks = append(out.Marks, chart.Mark{X: x(i), Kind: chart.Change, Label: text})
 		}
 		if h.Pin != "" && a.Tag == h.Pin {
-			out.Marks = append(out.Marks, chart.Mark{X: x, Kind: chart.Pin, Label: "pinned"})
+			out.Marks = append(out.Marks, chart.Mark{X: x(i), Kind: chart.Pin, Label: "pinned"})
 		}
 	}
 	return out, lines
 }
 
-// x is the place of an artifact.
-func (h *historyView) x(at int) float64 {
+// along returns the places of artifacts on the x axis.
+func (h *historyView) along() func(at int) float64 {
 	if h.choice(xParameter) == "date" {
-		return float64(h.Artifacts[at].At.Unix())
+		return func(at int) float64 { return float64(h.Artifacts[at].At.Unix()) }
 	}
-	return float64(at)
+	return func(at int) float64 { return float64(at) }
 }
 
 // ends are the places of the first and the last artifact.
 func (h *historyView) ends() (from, to float64) {
-	from, to = h.x(0), h.x(0)
+	x := h.along()
+	from, to = x(0), x(0)
 	for i := range h.Artifacts {
-		from, to = min(from, h.x(i)), max(to, h.x(i))
+		from, to = min(from, x(i)), max(to, x(i))
 	}
 	return from, to
 }
@@ -375,7 +376,7 @@ const shownTicks = 4
 // ticks labels the x axis with dates, or with the beginnings of tags where no date is known.
 func (h *historyView) ticks() []chart.Tick {
 	var ticks []chart.Tick
-	n := len(h.Artifacts)
+	n, x := len(h.Artifacts), h.along()
 	for i := range min(n, shownTicks) {
 		at := 0
 		if n > 1 {
@@ -386,7 +387,7 @@ func (h *historyView) ticks() []chart.Tick {
 		if !a.Dated && h.choice(xParameter) != "date" {
 			label = fmt.Sprintf("%.10s", a.Tag)
 		}
-		ticks = append(ticks, chart.Tick{X: h.x(at), Label: label})
+		ticks = append(ticks, chart.Tick{X: x(at), Label: label})
 	}
 	slices.SortFunc(ticks, func(a, b chart.Tick) int { return cmp.Compare(a.X, b.X) })
 	return ticks
@@ -415,13 +416,7 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 	for _, f := range l.Failures {
 		failed[f.At] = true
 	}
-	byDate, banded := h.choice(xParameter) == "date", h.choice(bandParameter) != "none"
-	x := func(at int) float64 {
-		if byDate {
-			return h.x(at)
-		}
-		return float64(at)
-	}
+	x, banded := h.along(), h.choice(bandParameter) != "none"
 	for _, at := range l.Gaps {
 		gaps[at] = true
 	}
@@ -453,7 +448,9 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 		p := chart.Point{X: x(at), Y: drawn(l.Values[i]), Low: math.NaN(), High: math.NaN(), Break: reasons[at], Failed: failed[at]}
 		delete(failed, at) // one of several series: the line goes on
 		if i < len(low) && i < len(high) {
-			widths = append(widths, drawn(l.High[i])-drawn(l.Low[i]))
+			if width := drawn(l.High[i]) - drawn(l.Low[i]); !math.IsNaN(width) {
+				widths = append(widths, width)
+			}
 			if banded {
 				p.Low, p.High = drawn(low[i]), drawn(high[i])
 			}
@@ -467,10 +464,39 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 		slices.SortStableFunc(out.Points, byX)
 	}
 	if len(widths) > 0 {
-		slices.Sort(widths)
-		noise = widths[len(widths)/2]
+		noise = nth(widths, len(widths)/2)
 	}
 	return out, noise, unit
+}
+
+// nth returns the n-th smallest of values, counted from 0, without putting all of them in order (C. A. R. Hoare, Algorithm 65:
+// Find, CACM 4, 1961). It moves them; NaN is no value.
+func nth(values []float64, n int) float64 {
+	for len(values) > 1 {
+		pivot := values[len(values)/2]
+		i, j := 0, len(values)-1
+		for i <= j {
+			for values[i] < pivot {
+				i++
+			}
+			for values[j] > pivot {
+				j--
+			}
+			if i <= j {
+				values[i], values[j] = values[j], values[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch { // no value up to j is larger than one from i on
+		case n <= j:
+			values = values[:j+1]
+		case n >= i:
+			values, n = values[i:], n-i
+		default:
+			return values[n]
+		}
+	}
+	return values[0]
 }
 
 // describe says in words what a line shows.

@@ -3,6 +3,7 @@ package pages
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,9 +47,9 @@ func TestAChartOfACutLineLooksTheSame(t *testing.T) {
 				v := 100 + 2.5*float64(random.IntN(40)) // each in a row of pixels of its own
 				points = append(points, history.Point{At: i, Value: v, Low: v - 4, High: v + 4, Min: v - 8, Max: v + 16, N: 3, Place: i / 2000 % 2})
 			}
-			places := make([]float64, artifacts)
+			places, x := make([]float64, artifacts), view.along()
 			for i := range places {
-				places[i] = view.x(i)
+				places[i] = x(i)
 			}
 			plot := chart.Chart{}.Plot()
 			cut := history.NewDrawing(places, plot.Right-plot.Left, history.Band(choices[bandParameter])).Cut(points, &changes)
@@ -70,5 +71,20 @@ func TestAChartOfACutLineLooksTheSame(t *testing.T) {
 				t.Error("the cut makes another drawing")
 			}
 		})
+	}
+}
+
+// However values lie, the n-th smallest is that of their order.
+func TestTheNthSmallest(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(14, 8)) //nolint:gosec // not for secrets
+	for range 2000 {
+		values := make([]float64, 1+random.IntN(40))
+		for i := range values {
+			values[i] = float64(random.IntN(1 + random.IntN(50)))
+		}
+		sorted := slices.Sorted(slices.Values(values))
+		n := random.IntN(len(values))
+		require.InDelta(t, sorted[n], nth(slices.Clone(values), n), 0, "%v, %d", values, n)
 	}
 }
