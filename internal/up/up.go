@@ -292,22 +292,21 @@ func (s *stack) add(p devstack.Process, database bool) {
 		p.Argv = append(p.Argv, "--allowed-host", host)
 	}
 	p.Env = append(withoutService(s.Environ, s.temporal != nil),
-		"TEMPORAL_ADDRESS="+s.addresses.Temporal, "TEMPORAL_NAMESPACE="+s.Namespace)
-	p.Env = append(p.Env, heapOf(p.Group)...)
+		"TEMPORAL_ADDRESS="+s.addresses.Temporal, "TEMPORAL_NAMESPACE="+s.Namespace,
+		"GOMEMLIMIT="+memoryLimit(p.Group))
 	if database {
 		p.Env = append(p.Env, "DATABASE_URL="+s.addresses.Database)
 	}
 	s.processes = append(s.processes, p)
 }
 
-// heapOf returns the settings of the Go runtime of a group of processes. Small heaps leave more memory to benchmarks. That of the
-// API has room for pages of large projects beside what it keeps, and is collected when it nears its limit, not whenever it has
-// doubled: most of it is what the last pages left, and each collection looks at what is kept.
-func heapOf(group int) []string {
+// memoryLimit returns the limit of the Go runtime of a group of processes. Small heaps leave more memory to benchmarks; that
+// of the API has room for two pages of large projects beside what it keeps, or it would collect garbage most of the time.
+func memoryLimit(group int) string {
 	if group == groupAPI {
-		return []string{"GOMEMLIMIT=96MiB", "GOGC=300"}
+		return "96MiB"
 	}
-	return []string{"GOMEMLIMIT=64MiB"}
+	return "64MiB"
 }
 
 // withoutService removes the variables that add sets for each process, and those that
@@ -317,7 +316,7 @@ func withoutService(environ []string, embedded bool) []string {
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
 		switch {
-		case slices.Contains([]string{"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "DATABASE_URL", "GOMEMLIMIT", "GOGC"}, name):
+		case slices.Contains([]string{"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "DATABASE_URL", "GOMEMLIMIT"}, name):
 		case embedded && strings.HasPrefix(name, "TEMPORAL_"):
 		default:
 			out = append(out, e)
