@@ -27,9 +27,9 @@ type seriesKey struct {
 // Pairs pairs the samples of two artifacts by series. If a test case was measured in several surroundings, it uses one that
 // both sides share: alone before co-located, a larger size class before a smaller one.
 func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
-	matched := matchedBy(a, b, func(s *bench.Samples) seriesKey { return seriesKey{s.TestCase, s.Metric} })
+	matched := matchedByName(a, b)
 	if inOrder(a) && inOrder(b) {
-		matched = merged(a, b)
+		matched = matchedInOrder(a, b)
 	}
 	lacks := make(map[Unpaired]bool)
 	var last Unpaired
@@ -93,14 +93,14 @@ func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
 // noResult is the reason of a series that one side does not have.
 const noResult = "no result"
 
-// matchedBy yields the samples of each series, those of a and those of b, one of which may be empty.
-func matchedBy[K comparable](a, b []bench.Samples, key func(s *bench.Samples) K) iter.Seq2[[]*bench.Samples, []*bench.Samples] {
+// matchedByName yields the samples of each series, those of a and those of b, one of which may be empty.
+func matchedByName(a, b []bench.Samples) iter.Seq2[[]*bench.Samples, []*bench.Samples] {
 	return func(yield func(ours, theirs []*bench.Samples) bool) {
-		var keys []K
-		lists := make(map[K]*[2][]*bench.Samples)
+		var keys []seriesKey
+		lists := make(map[seriesKey]*[2][]*bench.Samples)
 		for i, side := range [...][]bench.Samples{a, b} {
 			for k := range side {
-				of := key(&side[k])
+				of := seriesKey{side[k].TestCase, side[k].Metric}
 				if lists[of] == nil {
 					keys, lists[of] = append(keys, of), &[2][]*bench.Samples{}
 				}
@@ -136,8 +136,8 @@ func compareSeries(x, y *bench.Samples) int {
 	return strings.Compare(string(x.Metric), string(y.Metric))
 }
 
-// merged yields what [matchedBy] does, for samples in order.
-func merged(a, b []bench.Samples) iter.Seq2[[]*bench.Samples, []*bench.Samples] {
+// matchedInOrder yields what [matchedByName] does, for samples in order. Lists are valid until the next.
+func matchedInOrder(a, b []bench.Samples) iter.Seq2[[]*bench.Samples, []*bench.Samples] {
 	return func(yield func(ours, theirs []*bench.Samples) bool) {
 		var ours, theirs [1]*bench.Samples
 		for len(a) > 0 || len(b) > 0 {
