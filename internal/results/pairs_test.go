@@ -407,3 +407,39 @@ func TestPairsByIDAreThoseByName(t *testing.T) {
 		}
 	}
 }
+
+// Samples come in the order of their series if all were measured in one surrounding: pairs are the same in any other.
+func TestPairsDoNotDependOnTheOrderOfSamples(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(21, 23))
+	where := alone(2, "x")
+	some := func() (list []bench.Samples) {
+		id := int64(0)
+		for _, benchmark := range []string{"a", "b", "c"} {
+			for _, scenario := range []string{"full", "incr"} {
+				for _, metric := range []bench.Metric{"instructions:u", "max-rss", "wall-time"} {
+					if id++; random.IntN(5) > 0 {
+						one := samples(bench.TestCase{Benchmark: benchmark, Scenario: scenario, Target: "t"}, metric, where, random.Float64())
+						if random.IntN(4) > 0 { // others are not packed
+							one.Series = id
+						}
+						list = append(list, one)
+					}
+				}
+			}
+		}
+		return list
+	}
+	shuffled := func(list []bench.Samples) []bench.Samples {
+		list = slices.Clone(list)
+		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		return list
+	}
+	for range 300 {
+		a, b := some(), some()
+		series, unpaired := results.Pairs(facts{}, a, b)
+		again, unpairedAgain := results.Pairs(facts{}, shuffled(a), shuffled(b))
+		require.Equal(t, series, again)
+		require.Equal(t, unpaired, unpairedAgain)
+	}
+}
