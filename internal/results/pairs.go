@@ -139,6 +139,7 @@ func compareSeries(x, y *bench.Samples) int {
 // matchedInOrder yields what [matchedByName] does, for samples in order. Lists are valid until the next.
 func matchedInOrder(a, b []bench.Samples) iter.Seq2[[]*bench.Samples, []*bench.Samples] {
 	return func(yield func(ours, theirs []*bench.Samples) bool) {
+		a, b := a, b // from their beginning each time
 		var ours, theirs [1]*bench.Samples
 		for len(a) > 0 || len(b) > 0 {
 			var order int
