@@ -133,8 +133,9 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 		if plan.Config, err = value[json.RawMessage](ctx, tx, `select config from project where name = $1`, job.Project); err != nil {
 			return err
 		}
+		// A request may have very many jobs: it is not joined with them, which may read them all.
 		if plan.Profiling, err = value[*bench.Profiling](ctx, tx, `
-			select (select r.selection -> 'profiling' from benchmark_request r join job_queue j on j.handed_out_to = r.id where j.id = $1)`, job.ID); err != nil {
+			select (select selection -> 'profiling' from benchmark_request where id = $1)`, plan.Job.HandedOutTo); err != nil {
 			return err
 		}
 		plan.Missing, err = missing(ctx, tx, run)
