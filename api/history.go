@@ -129,28 +129,16 @@ func historyOf(h results.History, in *readHistory) apiclient.History {
 }
 
 func historyLine(l results.HistoryLine, in *readHistory) apiclient.HistoryLine {
-	n := len(l.Points)
 	out := apiclient.HistoryLine{
 		Name: l.Name, TestCase: l.TestCase, Metric: l.Metric, Relative: l.Relative, Series: l.Series, Shift: l.Shift,
-		At: make([]int, n), Values: make([]float64, n), N: make([]int, n), Gaps: l.Gaps,
+		At: l.At, Values: l.Values, N: l.N, Gaps: l.Gaps,
 	}
 	if in.Columns > 0 {
 		out.Points = l.Count
 	}
 	if !l.Relative {
 		out.Unit = results.Unit(l.Metric)
-		out.Low, out.High, out.Min, out.Max = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
-		out.Places = make([]int, n)
-	}
-	for i, p := range l.Points {
-		out.At[i], out.Values[i], out.N[i] = p.At, p.Value, p.N
-		if l.Relative {
-			continue
-		}
-		out.Low[i], out.High[i], out.Min[i], out.Max[i], out.Places[i] = p.Low, p.High, p.Min, p.Max, p.Place
-		if in.Runs {
-			out.Runs = append(out.Runs, p.Run)
-		}
+		out.Low, out.High, out.Min, out.Max, out.Places, out.Runs = l.Low, l.High, l.Min, l.Max, l.Places, l.Runs
 	}
 	for _, b := range l.Breaks {
 		out.Breaks = append(out.Breaks, apiclient.HistoryBreak{At: b.At, Reason: b.Reason})

@@ -53,21 +53,20 @@ func TestAChartOfACutLineLooksTheSame(t *testing.T) {
 			}
 			plot := chart.Chart{}.Plot()
 			cut := history.NewDrawing(places, plot.Right-plot.Left, history.Band(choices[bandParameter])).Cut(points, &changes)
-			require.Less(t, len(cut.Points), len(points))
-			drawn := func(points []history.Point, breaks []history.Break, gaps []int, count int) string {
-				l := apiclient.HistoryLine{Name: "l", Metric: bench.WallTime, Unit: "sec", Points: count, Gaps: gaps}
-				for _, p := range points {
-					l.At, l.Values, l.N = append(l.At, p.At), append(l.Values, p.Value), append(l.N, p.N)
-					l.Low, l.High, l.Min, l.Max = append(l.Low, p.Low), append(l.High, p.High), append(l.Min, p.Min), append(l.Max, p.Max)
+			require.Less(t, len(cut.At), len(points))
+			drawn := func(c history.Cut, count int) string {
+				l := apiclient.HistoryLine{
+					Name: "l", Metric: bench.WallTime, Unit: "sec", Points: count, Gaps: c.Gaps,
+					At: c.At, Values: c.Values, N: c.N, Low: c.Low, High: c.High, Min: c.Min, Max: c.Max,
 				}
-				for _, b := range breaks {
+				for _, b := range c.Breaks {
 					l.Breaks = append(l.Breaks, apiclient.HistoryBreak{At: b.At, Reason: b.Reason})
 				}
 				out, words := view.draw(apiclient.HistoryChart{Name: "c", Lines: []apiclient.HistoryLine{l}})
 				return out.SVG() + fmt.Sprint(words[0].First, words[0].Last, words[0].Moved, words[0].Compare, words[0].Notes, words[0].Count())
 			}
-			all := drawn(points, history.Breaks(points, &changes), nil, 0)
-			if drawn(cut.Points, cut.Breaks, cut.Gaps, len(points)) != all { // too long to be printed
+			all := drawn(history.Cut{Fields: history.FieldsOf(points), Breaks: history.Breaks(points, &changes)}, 0)
+			if drawn(cut, len(points)) != all { // too long to be printed
 				t.Error("the cut makes another drawing")
 			}
 		})

@@ -81,9 +81,47 @@ func NewDrawing(places []float64, columns int, band Band) Drawing {
 	return d
 }
 
+// Fields holds points field by field: the i-th entry of each slice is of the i-th point. Lines
+// are passed on as they are answered, without a copy of each point at each step.
+type Fields struct {
+	At                          []int
+	Values, Low, High, Min, Max []float64
+	N, Places                   []int
+}
+
+// FieldsOf returns the fields of all points.
+func FieldsOf(points []Point) Fields {
+	f := newFields(len(points))
+	for i := range points {
+		f.set(i, &points[i])
+	}
+	return f
+}
+
+// newFields returns the fields of n points, which are not set yet.
+func newFields(n int) Fields {
+	ints, floats := make([]int, 3*n), make([]float64, 5*n)
+	whole := func(i int) []int { return ints[i*n : (i+1)*n : (i+1)*n] }
+	fraction := func(i int) []float64 { return floats[i*n : (i+1)*n : (i+1)*n] }
+	return Fields{
+		At: whole(0), N: whole(1), Places: whole(2),
+		Values: fraction(0), Low: fraction(1), High: fraction(2), Min: fraction(3), Max: fraction(4),
+	}
+}
+
+// Point returns the i-th point.
+func (f Fields) Point(i int) Point {
+	return Point{At: f.At[i], Value: f.Values[i], Low: f.Low[i], High: f.High[i], Min: f.Min[i], Max: f.Max[i], N: f.N[i], Place: f.Places[i]}
+}
+
+func (f Fields) set(i int, p *Point) {
+	f.At[i], f.N[i], f.Places[i] = p.At, p.N, p.Place
+	f.Values[i], f.Low[i], f.High[i], f.Min[i], f.Max[i] = p.Value, p.Low, p.High, p.Min, p.Max
+}
+
 // Cut is a line without the points that its drawing does not show.
 type Cut struct {
-	Points []Point
+	Fields
 	Breaks []Break
 	// Gaps are the numbers of artifacts before which others lack a value.
 	Gaps []int
@@ -95,7 +133,7 @@ type Cut struct {
 // anew and ends within one. The two newest points are always kept.
 func (d Drawing) Cut(points []Point, changes *Changes) Cut {
 	var out Cut
-	kept := make([]int, 0, 8) // of a column
+	kept := make([]int, 0, len(points)+8) // and what a column keeps twice
 	for from := 0; from < len(points); {
 		to := d.part(points, from, changes)
 		first, last := d.Columns[points[from].At], d.Columns[points[to-1].At]
@@ -103,8 +141,8 @@ func (d Drawing) Cut(points []Point, changes *Changes) Cut {
 			from = to
 			continue
 		}
-		if n := len(out.Points); n > 0 {
-			before, begins := out.Points[n-1], points[from]
+		if n := len(kept); n > 0 {
+			before, begins := &points[kept[n-1]], &points[from]
 			if reason := changes.Between(begins.Place, before.Place); reason != "" {
 				out.Breaks = append(out.Breaks, Break{begins.At, reason})
 			}
@@ -117,12 +155,13 @@ func (d Drawing) Cut(points []Point, changes *Changes) Cut {
 			for end < to && d.Columns[points[end].At] == d.Columns[points[from].At] {
 				end++
 			}
-			kept = d.column(kept[:0], points, from, end)
-			for _, i := range kept {
-				out.Points = append(out.Points, points[i])
-			}
+			kept = d.column(kept, points, from, end)
 			from = end
 		}
+	}
+	out.Fields = newFields(len(kept))
+	for i, k := range kept {
+		out.set(i, &points[k])
 	}
 	return out
 }
@@ -130,14 +169,14 @@ func (d Drawing) Cut(points []Point, changes *Changes) Cut {
 // part returns the end of the part that begins with a point.
 func (d Drawing) part(points []Point, from int, changes *Changes) int {
 	to := from + 1
-	for to < len(points) && changes.Between(points[to].Place, points[to-1].Place) == "" && !d.gap(points[to-1], points[to]) {
+	for to < len(points) && changes.Between(points[to].Place, points[to-1].Place) == "" && !d.gap(&points[to-1], &points[to]) {
 		to++
 	}
 	return to
 }
 
 // gap reports whether a gap between two points shows.
-func (d Drawing) gap(before, p Point) bool {
+func (d Drawing) gap(before, p *Point) bool {
 	return p.At > before.At+1 && d.Columns[p.At]-d.Columns[before.At] > 1
 }
 
@@ -146,6 +185,7 @@ func (d Drawing) column(kept []int, points []Point, from, to int) []int {
 	if kept = append(kept, from); to-from == 1 {
 		return kept
 	}
+	before := len(kept) - 1
 	lowest, highest, lowestBand, highestBand := from, from, from, from
 	banded := d.Band == QuartileBand || d.Band == ExtremeBand
 	for i := from + 1; i < to; i++ {
@@ -158,24 +198,28 @@ func (d Drawing) column(kept []int, points []Point, from, to int) []int {
 		if !banded {
 			continue
 		}
-		low, high := d.ends(points[i])
-		if below, _ := d.ends(points[lowestBand]); low < below {
+		low, high := d.ends(&points[i])
+		if below, _ := d.ends(&points[lowestBand]); low < below {
 			lowestBand = i
 		}
-		if _, above := d.ends(points[highestBand]); high > above {
+		if _, above := d.ends(&points[highestBand]); high > above {
 			highestBand = i
 		}
 	}
-	kept = append(kept, lowest, highest, lowestBand, highestBand, to-1)
-	if before := len(points) - 2; from <= before && before < to {
-		kept = append(kept, before)
+	kept = append(kept, lowest, highest, to-1)
+	if banded {
+		kept = append(kept, lowestBand, highestBand)
 	}
-	slices.Sort(kept)
-	return slices.Compact(kept)
+	if newest := len(points) - 2; from <= newest && newest < to {
+		kept = append(kept, newest)
+	}
+	own := kept[before:]
+	slices.Sort(own)
+	return kept[:before+len(slices.Compact(own))]
 }
 
 // ends returns the ends of the band at a point.
-func (d Drawing) ends(p Point) (low, high float64) {
+func (d Drawing) ends(p *Point) (low, high float64) {
 	if d.Band == ExtremeBand {
 		return p.Min, p.Max
 	}

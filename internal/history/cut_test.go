@@ -19,6 +19,15 @@ func numbers(n int) []float64 {
 	return out
 }
 
+// pointsOf are the points of a cut.
+func pointsOf(c history.Cut) []history.Point {
+	out := make([]history.Point, len(c.At))
+	for i := range out {
+		out[i] = c.Point(i)
+	}
+	return out
+}
+
 // Each column keeps its extremes, and what leads to its neighbours.
 func TestACutKeepsWhatItsDrawingShows(t *testing.T) {
 	t.Parallel()
@@ -35,9 +44,10 @@ func TestACutKeepsWhatItsDrawingShows(t *testing.T) {
 		}
 		cut := d.Cut(all, &history.Changes{Places: places})
 		require.Empty(t, cut.Breaks)
-		require.True(t, slices.IsSortedFunc(cut.Points, func(a, b history.Point) int { return a.At - b.At }))
-		require.Equal(t, all[max(0, len(all)-2):], cut.Points[max(0, len(cut.Points)-2):], "the newest two")
-		require.LessOrEqual(t, len(cut.Points), 6*(columns+1)+1)
+		shown := pointsOf(cut)
+		require.True(t, slices.IsSortedFunc(shown, func(a, b history.Point) int { return a.At - b.At }))
+		require.Equal(t, all[max(0, len(all)-2):], shown[max(0, len(shown)-2):], "the newest two")
+		require.LessOrEqual(t, len(shown), 6*(columns+1)+1)
 		byColumn := func(points []history.Point) map[int][]history.Point {
 			out := make(map[int][]history.Point)
 			for _, p := range points {
@@ -46,7 +56,7 @@ func TestACutKeepsWhatItsDrawingShows(t *testing.T) {
 			return out
 		}
 		of := byColumn(all)
-		kept := byColumn(cut.Points)
+		kept := byColumn(shown)
 		require.Len(t, kept, len(of))
 		for column, points := range of {
 			own := kept[column]
@@ -95,13 +105,22 @@ func TestACutOfALineThatAlwaysBeginsAnew(t *testing.T) {
 	changes := history.Changes{Places: places}
 	require.Len(t, history.Breaks(all, &changes), 4000)
 	cut := history.NewDrawing(numbers(4001), 400, history.NoBand).Cut(all, &changes)
-	require.Less(t, len(cut.Points), 1300)
-	require.Equal(t, all[3999:], cut.Points[len(cut.Points)-2:])
+	shown := pointsOf(cut)
+	require.Less(t, len(shown), 1300)
+	require.Equal(t, all[3999:], shown[len(shown)-2:])
 	begins := make(map[int]bool)
 	for _, b := range cut.Breaks {
 		begins[b.At] = true
 	}
-	for i := 1; i < len(cut.Points); i++ {
-		require.Equal(t, cut.Points[i].Place != cut.Points[i-1].Place, begins[cut.Points[i].At])
+	for i := 1; i < len(shown); i++ {
+		require.Equal(t, shown[i].Place != shown[i-1].Place, begins[shown[i].At])
 	}
+}
+
+// Without a drawing, all points are answered.
+func TestFieldsHoldEachPoint(t *testing.T) {
+	t.Parallel()
+	all := []history.Point{{At: 1, Value: 2, Low: 3, High: 4, Min: 5, Max: 6, N: 7, Place: 8}, {At: 9, Value: 10, Low: 11, High: 12, Min: 13, Max: 14, N: 15, Place: 16}}
+	require.Equal(t, all, pointsOf(history.Cut{Fields: history.FieldsOf(all)}))
+	require.NotNil(t, history.FieldsOf(nil).At, "no points are a list as well")
 }

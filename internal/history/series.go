@@ -57,7 +57,6 @@ type Point struct {
 	N                          int
 	// Place is the number of the [Place].
 	Place int
-	Run   bench.RunID
 }
 
 // Series is the history of one metric of one test case. Points are ordered by At.

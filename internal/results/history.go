@@ -151,8 +151,10 @@ type HistoryLine struct {
 	// Relative is set if values are relative to the start of the line.
 	Relative bool
 	Shift    float64
-	// Cut holds its points, or those that a drawing shows, and Count is the number of all.
+	// Cut holds its points, or those that a drawing shows, Runs those that measured them, if they are asked for, and Count is
+	// the number of all.
 	history.Cut
+	Runs     []bench.RunID
 	Count    int
 	Failures []HistoryFailure
 	Changes  []HistoryChange

@@ -154,17 +154,19 @@ func TestAHistoryIsThatOfItsValues(t *testing.T) {
 		for _, c := range h.Charts {
 			for _, l := range c.Lines {
 				s := r.series[slices.IndexFunc(r.series, func(s store.Series) bool { return s.TestCase == *l.TestCase })]
-				require.Equal(t, len(l.Points), l.Count)
-				require.True(t, slices.IsSortedFunc(l.Points, func(a, b history.Point) int { return a.At - b.At }))
-				for _, p := range l.Points {
+				require.Len(t, l.At, l.Count)
+				require.True(t, slices.IsSorted(l.At))
+				for i := range l.At {
+					p := l.Point(i)
 					points++
 					where := h.Places[p.Place].Surrounding
 					at := valuesOf{s.ID, r.artifacts[p.At].ID, where}
 					want := packed.Summarize(r.values[at])
 					require.Equal(t, history.Point{
 						At: p.At, Value: want.Min, Low: want.LowerQuartile, High: want.UpperQuartile, Min: want.Min, Max: want.Max,
-						N: len(r.values[at]), Place: p.Place, Run: runOf(at),
+						N: len(r.values[at]), Place: p.Place,
 					}, p)
+					require.Equal(t, runOf(at), l.Runs[i])
 					require.Equal(t, originOf(at).Suite, h.Places[p.Place].Suite)
 					for other := range r.values {
 						if other.series == at.series && other.artifact == at.artifact {
@@ -215,8 +217,9 @@ func TestAHistoryBearsAnyValue(t *testing.T) {
 				require.NotEmpty(t, h.Charts[0].Lines)
 				for _, l := range h.Charts[0].Lines {
 					require.False(t, math.IsNaN(l.Shift) || math.IsInf(l.Shift, 0))
-					require.NotEmpty(t, l.Points)
-					for _, p := range l.Points {
+					require.NotEmpty(t, l.At)
+					for i := range l.At {
+						p := l.Point(i)
 						for _, v := range []float64{p.Value, p.Low, p.High, p.Min, p.Max} {
 							require.False(t, math.IsNaN(v) || math.IsInf(v, 0))
 						}
@@ -225,7 +228,7 @@ func TestAHistoryBearsAnyValue(t *testing.T) {
 						continue
 					}
 					require.Equal(t, c.odd, len(l.Failures) == 10)
-					require.Len(t, l.Points, 30-len(l.Failures))
+					require.Len(t, l.At, 30-len(l.Failures))
 					for i, f := range l.Failures {
 						require.Equal(t, results.HistoryFailure{At: 20 + i, Reason: "a value is not finite"}, f)
 					}
@@ -254,7 +257,7 @@ func TestAHistoryIsCutForItsDrawing(t *testing.T) {
 		h := readAll(t, r, func(q *results.HistoryQuery) { q.Columns, q.Band, q.ByDate = 20, history.NoBand, byDate })
 		l := h.Charts[0].Lines[0]
 		require.Equal(t, 600, l.Count)
-		require.Less(t, len(l.Points), 500)
+		require.Less(t, len(l.At), 500)
 		require.Len(t, l.Gaps, 2)
 	}
 }

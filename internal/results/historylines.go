@@ -156,19 +156,26 @@ func (r *historyReading) along() []float64 {
 	return places
 }
 
-// drawnLine is a line as it is answered, and the number of its points before those were left out that no drawing shows.
+// drawnLine is a line as it is answered, with the number of its points before those were left out that no drawing shows.
 type drawnLine struct {
 	history.Cut
+	runs  []bench.RunID // of its points, to be named; nil: nobody asks
 	count int
 }
 
 // lay returns what is answered of the points of a line.
 func (r *historyReading) lay(points []history.Point) drawnLine {
 	r.compared.Places = r.out.Places
+	line := drawnLine{count: len(points)}
 	if r.query.Columns > 0 {
-		return drawnLine{r.drawing.Cut(points, &r.compared), len(points)}
+		line.Cut = r.drawing.Cut(points, &r.compared)
+	} else {
+		line.Cut = history.Cut{Fields: history.FieldsOf(points), Breaks: history.Breaks(points, &r.compared)}
 	}
-	return drawnLine{history.Cut{Points: slices.Clone(points), Breaks: history.Breaks(points, &r.compared)}, len(points)}
+	if r.query.Runs {
+		line.runs = make([]bench.RunID, len(line.At))
+	}
+	return line
 }
 
 // line makes one line.
@@ -192,7 +199,7 @@ func (r *historyReading) line(line *HistoryLine, l history.Line) {
 	slices.SortFunc(line.Changes, func(a, b HistoryChange) int { return cmp.Or(a.At-b.At, strings.Compare(a.Against, b.Against)) })
 	if r.alone(l) {
 		drawn := r.drawn[l.Series[0]]
-		line.TestCase, line.Metric, line.Cut, line.Count = &several[0].TestCase, several[0].Metric, drawn.Cut, drawn.count
+		line.TestCase, line.Metric, line.Cut, line.Runs, line.Count = &several[0].TestCase, several[0].Metric, drawn.Cut, drawn.runs, drawn.count
 		return
 	}
 	mean := slices.DeleteFunc(history.Mean(several, r.out.Places), func(p history.Point) bool { return !finite(p.Value) })
@@ -223,9 +230,9 @@ func (r *historyReading) nameRuns(ctx context.Context) error {
 		of[measured{run.SeriesID, r.at[run.ArtifactID], run.Surrounding}] = run.Run
 	}
 	for s, line := range r.drawn {
-		for i := range line.Points {
-			p := &line.Points[i]
-			p.Run = of[measured{r.found[s].ID, p.At, r.out.Places[p.Place].Surrounding}]
+		for i := range line.runs {
+			p := line.Point(i)
+			line.runs[i] = of[measured{r.found[s].ID, p.At, r.out.Places[p.Place].Surrounding}]
 		}
 	}
 	return nil
