@@ -88,6 +88,9 @@ type Settings struct {
 	// Computing is the number of comparisons and histories that are made at once; 0: one for each processor, but at
 	// least 2 and at most 16.
 	Computing int
+	// Computes is told when comparisons or histories begin to be made, and when the last of them has ended; it must return
+	// at once. nil: nobody is.
+	Computes func(bool)
 	// MaxCompared bounds the values that one comparison reads; 0: [DefaultMaxCompared].
 	MaxCompared int64
 	// Rates bound how often one client may call; the zero value is no bound.
@@ -132,6 +135,9 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.Computing, computingPlaces())
 	if c.Scope == nil {
 		c.Scope = tally.NoopScope
+	}
+	if c.Computes == nil {
+		c.Computes = func(bool) {}
 	}
 	return c, nil
 }
@@ -192,7 +198,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		func(reason string) {
 			s.Scope.Tagged(map[string]string{"reason": reason}).Counter("computations_refused").Inc(1)
 		},
-		func(waited time.Duration) { s.Scope.Timer("computations_wait").Record(waited) })
+		func(waited time.Duration) { s.Scope.Timer("computations_wait").Record(waited) }, c.Computes)
 	projects := &projectHandlers{base: s, record: c.Store, watcher: c.Starter, workflows: c.Starter}
 	if err := projects.ensureAdHoc(ctx); err != nil {
 		return nil, err

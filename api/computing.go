@@ -46,9 +46,13 @@ type computing struct {
 	// refused counts computations that were refused, for a reason; waited tells how long the others waited.
 	refused func(reason string)
 	waited  func(time.Duration)
+	// busy is told when a computation begins and none was under way, and when the last one
+	// has ended; it is called under the lock.
+	busy func(bool)
 
 	mu      sync.Mutex
 	under   int
+	told    bool           // that computations are under way
 	of      map[string]int // under way, by caller
 	waiting []*waiter      // the longest first
 	late    int            // refused so far
@@ -61,8 +65,8 @@ type waiter struct {
 	place    chan struct{} // closed when it has one
 }
 
-func newComputing(most, line int, refused func(string), waited func(time.Duration)) *computing {
-	return &computing{most: most, line: line, refused: refused, waited: waited, of: make(map[string]int)}
+func newComputing(most, line int, refused func(string), waited func(time.Duration), busy func(bool)) *computing {
+	return &computing{most: most, line: line, refused: refused, waited: waited, busy: busy, of: make(map[string]int)}
 }
 
 // enter waits for a place, which leave gives back. The error is [busyComputing], at once if the line is full.
@@ -71,6 +75,7 @@ func (c *computing) enter(ctx context.Context, caller string, stranger bool) (le
 	c.mu.Lock()
 	if c.under < c.most { // then nobody waits
 		c.begin(caller)
+		c.tell()
 		c.mu.Unlock()
 		c.waited(0)
 		return c.leaving(caller), nil
@@ -113,7 +118,7 @@ func (c *computing) enter(ctx context.Context, caller string, stranger bool) (le
 	return c.leaving(caller), nil
 }
 
-// begin counts a computation. It is called under the lock, as are refuse and next.
+// begin counts a computation. It is called under the lock, as are refuse, next and tell.
 func (c *computing) begin(caller string) {
 	c.under++
 	c.of[caller]++
@@ -137,7 +142,16 @@ func (c *computing) leaving(caller string) func() {
 			delete(c.of, caller)
 		}
 		c.next()
+		c.tell()
 	})
+}
+
+// tell tells whether computations are under way, if that has changed.
+func (c *computing) tell() {
+	if busy := c.under > 0; busy != c.told {
+		c.told = busy
+		c.busy(busy)
+	}
 }
 
 // next gives the free place to one that waits.

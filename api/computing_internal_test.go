@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -16,7 +17,8 @@ import (
 // computingCounted returns a limit, and what it counts.
 func computingCounted(most, line int) (*computing, map[string]int) {
 	counts := make(map[string]int)
-	return newComputing(most, line, func(reason string) { counts[reason]++ }, func(time.Duration) { counts["entered"]++ }), counts
+	return newComputing(most, line, func(reason string) { counts[reason]++ }, func(time.Duration) { counts["entered"]++ },
+		func(busy bool) { counts[fmt.Sprint("busy ", busy)]++ }), counts
 }
 
 // requireBusy requires the problem that asks to come back.
@@ -80,6 +82,7 @@ func TestComputationsWaitInALine(t *testing.T) {
 		require.Empty(t, c.of)
 		require.Zero(t, c.under)
 		require.Equal(t, 5, counts["entered"])
+		require.Equal(t, [2]int{1, 1}, [2]int{counts["busy true"], counts["busy false"]}, "one follows the other")
 	})
 }
 

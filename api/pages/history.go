@@ -408,32 +408,49 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 	if change {
 		unit = percentUnit
 	}
-	reasons := make(map[int]string, len(l.Breaks))
 	for _, b := range l.Breaks {
-		reasons[b.At] = b.Reason
-	}
-	failed, gaps := make(map[int]bool, len(l.Failures)), make(map[int]bool, len(l.Gaps))
-	for _, f := range l.Failures {
-		failed[f.At] = true
+		out.Breaks = append(out.Breaks, b.Reason)
 	}
 	x, banded := h.along(), h.choice(bandParameter) != "none"
-	for _, at := range l.Gaps {
-		gaps[at] = true
-	}
 	low, high := l.Low, l.High
 	if h.choice(bandParameter) == "minmax" {
 		low, high = l.Min, l.Max
 	}
 	out.Points = make([]chart.Point, 0, len(l.At)+len(l.Gaps)+len(l.Failures))
+	nothing := func(at int, failed bool) {
+		out.Points = append(out.Points, chart.Point{X: x(at), Y: math.NaN(), Low: math.NaN(), High: math.NaN(), Failed: failed})
+	}
 	widths := make([]float64, 0, len(low))
+	breaks, gaps, failures := l.Breaks, l.Gaps, l.Failures // those that follow, by artifact
+	failedBefore := func(end int) {                        // those without a value
+		for last := -1; len(failures) > 0 && failures[0].At < end; failures = failures[1:] {
+			if at := failures[0].At; at != last {
+				nothing(at, true)
+				last = at
+			}
+		}
+	}
 	base, last := 0.0, -1
 	for i, at := range l.At {
+		for len(gaps) > 0 && gaps[0] < at {
+			gaps = gaps[1:]
+		}
 		// A gap stays one; without the points that the drawing does not show, each that shows is named.
-		if last >= 0 && (gaps[at] || l.Points == 0 && at > last+1) {
-			out.Points = append(out.Points, chart.Point{X: x(last + 1), Y: math.NaN(), Low: math.NaN(), High: math.NaN()})
+		if last >= 0 && (len(gaps) > 0 && gaps[0] == at || l.Points == 0 && at > last+1) {
+			nothing(last+1, false)
 		}
 		last = at
-		if i == 0 || reasons[at] != "" {
+		failedBefore(at)
+		p := chart.Point{X: x(at), Low: math.NaN(), High: math.NaN()}
+		for ; len(failures) > 0 && failures[0].At == at; failures = failures[1:] {
+			p.Failed = true // one of several series: the line goes on
+		}
+		for ; len(breaks) > 0 && breaks[0].At <= at; breaks = breaks[1:] {
+			if breaks[0].At == at {
+				p.Break = 1 + len(l.Breaks) - len(breaks)
+			}
+		}
+		if i == 0 || p.Break > 0 {
 			base = l.Values[i]
 		}
 		drawn := func(y float64) float64 {
@@ -445,8 +462,7 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 			}
 			return y * factor
 		}
-		p := chart.Point{X: x(at), Y: drawn(l.Values[i]), Low: math.NaN(), High: math.NaN(), Break: reasons[at], Failed: failed[at]}
-		delete(failed, at) // one of several series: the line goes on
+		p.Y = drawn(l.Values[i])
 		if i < len(low) && i < len(high) {
 			if width := drawn(l.High[i]) - drawn(l.Low[i]); !math.IsNaN(width) {
 				widths = append(widths, width)
@@ -457,9 +473,7 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 		}
 		out.Points = append(out.Points, p)
 	}
-	for at := range failed {
-		out.Points = append(out.Points, chart.Point{X: x(at), Y: math.NaN(), Low: math.NaN(), High: math.NaN(), Failed: true})
-	}
+	failedBefore(math.MaxInt)
 	if byX := func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) }; !slices.IsSortedFunc(out.Points, byX) {
 		slices.SortStableFunc(out.Points, byX)
 	}

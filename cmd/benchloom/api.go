@@ -194,7 +194,7 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 			Now: time.Now, Log: log, Random: rand.Reader, Version: version,
 			TemporalUI: f.ui, TemporalAddress: f.announceTemporal, TemporalUISocket: f.uiSocket, TemporalTokens: f.temporalToken != "", InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: openRead, OfflineAfter: workers.OfflineAfter,
 			HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, DiskShort: short, Metrics: m.Handler, Scope: m.Scope, MaxBuild: maxBuild,
-			Rates: f.rates, TrustedProxies: proxies, AllowedHosts: hosts,
+			Rates: f.rates, TrustedProxies: proxies, AllowedHosts: hosts, Computes: newGarbage().computes,
 		},
 	})
 	if err != nil {

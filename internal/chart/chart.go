@@ -55,6 +55,8 @@ const (
 type Line struct {
 	Name   string
 	Points []Point
+	// Breaks says why values do not compare with those before them; points refer to its entries.
+	Breaks []string
 }
 
 // Point is the value of a series at a place along x.
@@ -66,8 +68,9 @@ type Point struct {
 	Low, High float64
 	// Failed marks a place at which there is no value because measuring failed.
 	Failed bool
-	// Break says why the values before this point do not compare with it; empty: they do.
-	Break string
+	// Break is the number of the line's break at this point, counted from 1; 0: the values
+	// before it compare.
+	Break int
 }
 
 // MarkKind tells marks apart; it is a class of the drawing.
@@ -174,6 +177,7 @@ func (c Chart) SVG() string {
 			d.axis.low = max(d.axis.low, -margin*d.axis.high)
 		}
 	}
+	d.Grow(c.size())
 	width, height := cmp.Or(c.Width, DefaultWidth), cmp.Or(c.Height, DefaultHeight)
 	if c.StyleSheet != "" {
 		fmt.Fprintf(&d, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<?xml-stylesheet type=\"text/css\" href=\"%s\"?>\n", html.EscapeString(c.StyleSheet))
@@ -188,6 +192,16 @@ func (c Chart) SVG() string {
 	d.marks()
 	d.WriteString("</svg>")
 	return d.String()
+}
+
+// size estimates the length of the drawing in bytes.
+func (c Chart) size() int {
+	const frame, perLine, perPoint = 4096, 512, 5
+	n := frame
+	for _, l := range c.Lines {
+		n += perLine + perPoint*len(l.Points)
+	}
+	return n
 }
 
 // text escapes what others have written, and leaves out what XML cannot hold and what turns text around.
@@ -287,11 +301,11 @@ func (d *drawing) line(class int, l Line) {
 			end()
 			continue
 		}
-		if n := len(breaks); p.Break != "" && n > 0 && breaks[n-1].x == x {
+		if n := len(breaks); p.Break > 0 && n > 0 && breaks[n-1].x == x {
 			breaks[n-1].more++
-		} else if p.Break != "" {
+		} else if p.Break > 0 {
 			end()
-			breaks = append(breaks, label{x: x, first: p.Break})
+			breaks = append(breaks, label{x: x, first: l.Breaks[p.Break-1]})
 		}
 		if p.Failed && x != crossed {
 			crossed = x

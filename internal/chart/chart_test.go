@@ -123,7 +123,8 @@ func TestZeroHasNoLogarithm(t *testing.T) {
 func TestBreaksAreLabelled(t *testing.T) {
 	t.Parallel()
 	l := series(1, 1, 5, 5)
-	l.Points[2].Break = "size class 2 instead of 1"
+	l.Breaks = []string{"size class 2 instead of 1"}
+	l.Points[2].Break = 1
 	c := of(l)
 	require.Equal(t, 2, strings.Count(paths(t, c, "line"), "M"))
 	require.Len(t, pick(elements(t, c.SVG()), "path", "break"), 1)
@@ -167,7 +168,7 @@ func TestManyPointsAreCut(t *testing.T) {
 func TestManyGapsAndMarksAreCut(t *testing.T) {
 	t.Parallel()
 	full := func(points int) chart.Chart {
-		l := chart.Line{Name: "series"}
+		l := chart.Line{Name: "series", Breaks: []string{"size class 2 instead of 1"}}
 		c := of()
 		for i := range points {
 			p := chart.Point{X: float64(i) / float64(points), Y: 100 + 7*math.Sin(float64(i)*1.7), Low: 90, High: 110}
@@ -175,7 +176,7 @@ func TestManyGapsAndMarksAreCut(t *testing.T) {
 			case i%2 == 1:
 				p.Y, p.Failed = math.NaN(), true
 			case i%3 == 0:
-				p.Break = "size class 2 instead of 1"
+				p.Break = 1
 			}
 			l.Points = append(l.Points, p)
 			c.Marks = append(c.Marks, chart.Mark{X: p.X, Kind: []chart.MarkKind{chart.Release, chart.Change}[i%2], Label: fmt.Sprintf("v1.%d", i)})
@@ -264,7 +265,7 @@ func TestNamesAreText(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{`<script>alert(1)</script>`, `"onload="alert(1)`, "\u202eright to left", "null\x00byte\x1b", "\xff\xfe", "]]>"} {
 		l := series(1, 2)
-		l.Name, l.Points[1].Break = name, name
+		l.Name, l.Breaks, l.Points[1].Break = name, []string{name}, 1
 		c := of(l)
 		c.Title, c.Description, c.Unit = name, name, name
 		c.Marks = []chart.Mark{{X: 1, Kind: chart.Pin, Label: name}}
@@ -304,7 +305,7 @@ func FuzzChart(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b, c, noise, from, to float64, log bool, name string) {
 		l := series(a, b, c, a, b)
 		l.Name = name
-		l.Points[2].Low, l.Points[2].High, l.Points[3].Break, l.Points[4].Failed = a, b, name, true
+		l.Points[2].Low, l.Points[2].High, l.Breaks, l.Points[3].Break, l.Points[4].Failed = a, b, []string{name}, 1, true
 		l.Points[4].X = max(4, math.Abs(from))
 		drawn := chart.Chart{ID: "c", Title: name, From: from, To: to, Log: log, Noise: noise, Lines: []chart.Line{l}, Ticks: []chart.Tick{{X: from, Label: name}}, Marks: []chart.Mark{{X: c, Label: name}}}
 		plot := drawn.Plot()

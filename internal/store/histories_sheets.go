@@ -14,8 +14,12 @@ import (
 // partBytes is the size of a part of a history, about.
 const partBytes = 53 * packed.MaxPoints
 
-// maxSheetBytes bounds the sheets that are in memory at once.
-const maxSheetBytes = 8 << 20
+// Bounds of the sheets that are in memory at once. With more artifacts not even their sizes
+// are looked at.
+const (
+	maxSheets     = 400
+	maxSheetBytes = 8 << 20
+)
 
 // sheets hands over the histories of many series on few artifacts, which sheets hold in
 // fewer bytes than parts: those have 80 points each, of which a few would be wanted. It
@@ -31,7 +35,7 @@ func (g *gathering) sheets(ctx context.Context, tx pgx.Tx, series []int64, names
 		}
 	}
 	parts := len(series) * (len(g.artifacts)/packed.MaxPoints + 2)
-	if len(g.artifacts) == 0 || parts <= len(g.artifacts)*len(metrics) {
+	if len(g.artifacts) == 0 || len(g.artifacts) > maxSheets || parts <= len(g.artifacts)*len(metrics) {
 		return false, nil
 	}
 	bytes, err := value[int](ctx, tx, `select coalesce(sum(octet_length(packed)), 0) from sheet where artifact_id = any($1) and metric = any($2)`, g.artifacts, metrics)
