@@ -86,7 +86,7 @@ type Settings struct {
 	// MaxBuild bounds the archive of a build in bytes; 0: [DefaultMaxBuild].
 	MaxBuild int64
 	// Computing is the number of comparisons and histories that are made at once; 0: one for each processor, but at
-	// least 2 and at most 16.
+	// most 16, and on a single one a second while the first takes long.
 	Computing int
 	// Computes is told when comparisons or histories begin to be made, and when the last of them has ended; it must return
 	// at once. nil: nobody is.
@@ -132,7 +132,6 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.MaxBuild, DefaultMaxBuild)
 	orDefault(&c.MaxCompared, DefaultMaxCompared)
 	orDefault(&c.StallBound, defaultStall)
-	orDefault(&c.Computing, computingPlaces())
 	if c.Scope == nil {
 		c.Scope = tally.NoopScope
 	}
@@ -194,7 +193,11 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		limits:     newLimits(c.Rates, c.Now),
 		dispatcher: c.Dispatcher, work: c.Store,
 	}
-	s.computing = newComputing(c.Computing, computingLine,
+	places, spare := computingPlaces()
+	if c.Computing > 0 {
+		places, spare = c.Computing, 0
+	}
+	s.computing = newComputing(places, spare, computingLine,
 		func(reason string) {
 			s.Scope.Tagged(map[string]string{"reason": reason}).Counter("computations_refused").Inc(1)
 		},

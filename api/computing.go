@@ -18,8 +18,11 @@ import (
 // Bounds of computations: comparisons and histories, for pages or for clients. More of them at once than there are
 // processors end later, all of them, and hold more memory meanwhile.
 const (
-	fewestComputing = 2
-	mostComputing   = 16
+	mostComputing = 16
+	// spareComputing and computingPatience are for a single processor: one computation that has taken longer than usual does
+	// not keep the others waiting.
+	spareComputing    = 1
+	computingPatience = 250 * time.Millisecond
 	// computingLine bounds the computations that wait, of callers with a token and as many of those without; one caller has
 	// half of them at most. Those of a large project take some hundredths of a second each: who comes later is told at
 	// once to come back.
@@ -34,15 +37,16 @@ const (
 	refusedWaiting = "wait"
 )
 
-// computingPlaces returns how many computations are under way at once, by default.
-func computingPlaces() int {
-	return min(max(fewestComputing, runtime.GOMAXPROCS(0)), mostComputing)
+// computingPlaces returns how many computations are under way at once, by default, besides those that take long.
+func computingPlaces() (most, spare int) {
+	most = min(runtime.GOMAXPROCS(0), mostComputing)
+	return most, max(0, 1+spareComputing-most)
 }
 
-// computing lets a number of computations be under way at once; others wait in a line. A place that becomes free goes to
-// the caller with the fewest, then to whoever has waited longest.
+// computing lets a number of computations be under way at once, besides some that take long; others wait in a line. A place
+// that becomes free goes to the caller with the fewest, then to whoever has waited longest.
 type computing struct {
-	most, line int
+	most, spare, line int
 	// refused counts computations that were refused, for a reason; waited tells how long the others waited.
 	refused func(reason string)
 	waited  func(time.Duration)
@@ -52,6 +56,7 @@ type computing struct {
 
 	mu      sync.Mutex
 	under   int
+	long    int            // of those under way, which take long
 	told    bool           // that computations are under way
 	of      map[string]int // under way, by caller
 	waiting []*waiter      // the longest first
@@ -65,15 +70,15 @@ type waiter struct {
 	place    chan struct{} // closed when it has one
 }
 
-func newComputing(most, line int, refused func(string), waited func(time.Duration), busy func(bool)) *computing {
-	return &computing{most: most, line: line, refused: refused, waited: waited, busy: busy, of: make(map[string]int)}
+func newComputing(most, spare, line int, refused func(string), waited func(time.Duration), busy func(bool)) *computing {
+	return &computing{most: most, spare: spare, line: line, refused: refused, waited: waited, busy: busy, of: make(map[string]int)}
 }
 
 // enter waits for a place, which leave gives back. The error is [busyComputing], at once if the line is full.
 func (c *computing) enter(ctx context.Context, caller string, stranger bool) (leave func(), err error) {
 	begun := time.Now()
 	c.mu.Lock()
-	if c.under < c.most { // then nobody waits
+	if c.free() { // then nobody waits
 		c.begin(caller)
 		c.tell()
 		c.mu.Unlock()
@@ -118,7 +123,10 @@ func (c *computing) enter(ctx context.Context, caller string, stranger bool) (le
 	return c.leaving(caller), nil
 }
 
-// begin counts a computation. It is called under the lock, as are refuse, next and tell.
+// free reports whether there is a free place. It is called under the lock, as are begin, refuse, next and tell.
+func (c *computing) free() bool { return c.under-min(c.long, c.spare) < c.most }
+
+// begin counts a computation.
 func (c *computing) begin(caller string) {
 	c.under++
 	c.of[caller]++
@@ -132,12 +140,27 @@ func (c *computing) refuse(reason string) error {
 	return busyComputing(soonest + c.late%apart)
 }
 
-// leaving gives a place back, once.
+// leaving returns what gives a place back, once.
 func (c *computing) leaving(caller string) func() {
-	return sync.OnceFunc(func() {
+	long, left := false, false
+	patience := time.AfterFunc(computingPatience, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if !left {
+			long = true
+			c.long++
+			c.next()
+		}
+	})
+	return sync.OnceFunc(func() {
+		patience.Stop()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		left = true
 		c.under--
+		if long {
+			c.long--
+		}
 		if c.of[caller]--; c.of[caller] == 0 {
 			delete(c.of, caller)
 		}
@@ -154,9 +177,9 @@ func (c *computing) tell() {
 	}
 }
 
-// next gives the free place to one that waits.
+// next gives a place that has become free to one that waits.
 func (c *computing) next() {
-	if len(c.waiting) == 0 {
+	if len(c.waiting) == 0 || !c.free() {
 		return
 	}
 	at := 0

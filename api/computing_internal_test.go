@@ -17,7 +17,7 @@ import (
 // computingCounted returns a limit, and what it counts.
 func computingCounted(most, line int) (*computing, map[string]int) {
 	counts := make(map[string]int)
-	return newComputing(most, line, func(reason string) { counts[reason]++ }, func(time.Duration) { counts["entered"]++ },
+	return newComputing(most, 0, line, func(reason string) { counts[reason]++ }, func(time.Duration) { counts["entered"]++ },
 		func(busy bool) { counts[fmt.Sprint("busy ", busy)]++ }), counts
 }
 
@@ -128,6 +128,34 @@ func TestWhoWaitsTooLongIsAskedToComeBack(t *testing.T) {
 		again, err := c.enter(t.Context(), "b", false)
 		require.NoError(t, err)
 		again()
+	})
+}
+
+// On a single processor, one computation that takes long lets another one begin beside it; a third waits.
+func TestALongComputationDoesNotKeepOthersWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := computingCounted(1, 4)
+		c.spare = 1
+		long, err := c.enter(t.Context(), "a", false)
+		require.NoError(t, err)
+		begun := time.Now()
+		second, err := c.enter(t.Context(), "b", false)
+		require.NoError(t, err)
+		require.Equal(t, computingPatience, time.Since(begun))
+		_, err = c.enter(t.Context(), "c", false)
+		requireBusy(t, err)
+		require.Equal(t, 2, c.under, "the second takes long as well by now: there is one spare place")
+
+		long()
+		begun = time.Now()
+		third, err := c.enter(t.Context(), "c", false)
+		require.NoError(t, err)
+		require.Zero(t, time.Since(begun), "beside the second")
+		second()
+		third()
+		time.Sleep(time.Minute)
+		require.Zero(t, c.long, "the third has ended in time")
 	})
 }
 
