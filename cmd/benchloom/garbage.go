@@ -12,11 +12,11 @@ const (
 	// comparisons and histories. GOMEMLIMIT bounds it all the same. An API that computes
 	// nothing keeps to the usual, and needs less memory.
 	busyPercent = 300
-	// calmAfter is how long an API counts as busy after a computation.
+	// calmAfter is the time for which an API counts as busy after a computation.
 	calmAfter = 2 * time.Second
 )
 
-// garbage says how often garbage is collected. Its zero value is not usable.
+// garbage makes the collection of garbage rarer while the API computes. Made by [newGarbage].
 type garbage struct {
 	set func(percent int) (before int) // as debug.SetGCPercent
 
