@@ -141,13 +141,25 @@ func TestAHistoryIsRead(t *testing.T) {
 			{TestCase: testCase("lo"), Metric: bench.WallTime, Surrounding: where, Against: "bbb", Verdict: &verdict.Verdict{Kind: verdict.NoSuspicion, P: 1}},
 		},
 	}))
-	for metric, want := range map[bench.Metric]int{bench.WallTime: 1, bench.MaxRSS: 0} {
-		changes, left, err := r.HistoryChanges(ctx, ids, metric, 10)
+	const far = 1 << 40 // from all artifacts, so that each is looked up
+	for _, c := range []struct {
+		metric    bench.Metric
+		artifacts []int64
+		want      int
+	}{
+		{bench.WallTime, ids, 1},
+		{bench.WallTime, []int64{ids[2], far}, 1},
+		{bench.WallTime, ids[:2], 0},
+		{bench.WallTime, []int64{ids[2] - 1, ids[2] + 1}, 0},
+		{bench.WallTime, nil, 0},
+		{bench.MaxRSS, ids, 0},
+	} {
+		changes, left, err := r.HistoryChanges(ctx, c.artifacts, c.metric, 10)
 		require.NoError(t, err)
 		require.Zero(t, left)
-		require.Len(t, changes, want)
-		for _, c := range changes {
-			require.Equal(t, []any{ids[2], "gin", bench.WallTime, "bbb", 1.5}, []any{c.ArtifactID, cased[c.TestCaseID], c.Metric, c.Against, c.Change})
+		require.Len(t, changes, c.want, "%+v", c)
+		for _, change := range changes {
+			require.Equal(t, []any{ids[2], "gin", bench.WallTime, "bbb", 1.5}, []any{change.ArtifactID, cased[change.TestCaseID], change.Metric, change.Against, change.Change})
 		}
 	}
 }
