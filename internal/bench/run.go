@@ -119,6 +119,27 @@ type RunEnd struct {
 	CPUSeconds      float64
 }
 
+// RunRest is what a collector hands in together with the end of a run. Either part may be
+// nil.
+type RunRest struct {
+	Block  *RunBlock
+	Output *RunOutput
+}
+
+// RunBlock holds all results and errors of some test cases of a run.
+type RunBlock struct {
+	Results []TestCaseResult
+	Errors  []RunError
+}
+
+// RunOutput is a piece of a run's output, which begins at an offset in bytes. At most Limit
+// bytes of the whole output are kept.
+type RunOutput struct {
+	Offset int64
+	Data   []byte
+	Limit  int64
+}
+
 // OpenRun begins a run of a job on a collector; first reports that none has begun since the
 // job was last asked for. The job's time limit and its mark as a probe apply only on the
 // size class for which they were decided. The record adds the number and the start time.

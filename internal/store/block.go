@@ -32,27 +32,7 @@ func (s *Store) StoreBlock(ctx context.Context, run bench.RunID, results []bench
 		if err != nil {
 			return err
 		}
-		b := block{tx: tx, run: r, job: job}
-		if b.ids, err = testCaseIDs(ctx, tx, job.ID); err != nil {
-			return err
-		}
-		if b.sides, err = sidesOf(ctx, tx, job); err != nil {
-			return err
-		}
-		if err := b.check(results, errs); err != nil {
-			return err
-		}
-		if !job.Status.Open() {
-			receipt, err = b.receipt(ctx, results)
-			return err
-		}
-		if err := b.storeResults(ctx, results); err != nil {
-			return err
-		}
-		if err := b.storeErrors(ctx, errs); err != nil {
-			return err
-		}
-		receipt, err = b.receipt(ctx, results)
+		receipt, err = block{tx: tx, run: r, job: job}.store(ctx, results, errs)
 		return err
 	})
 	if err != nil {
@@ -74,6 +54,28 @@ type block struct {
 
 // spot identifies a result within a run by test case and artifact.
 type spot struct{ TestCaseID, ArtifactID int64 }
+
+// store stores the results and errors of a locked run.
+func (b block) store(ctx context.Context, results []bench.TestCaseResult, errs []bench.RunError) (receipt bench.BlockReceipt, err error) {
+	if b.ids, err = testCaseIDs(ctx, b.tx, b.job.ID); err != nil {
+		return receipt, err
+	}
+	if b.sides, err = sidesOf(ctx, b.tx, b.job); err != nil {
+		return receipt, err
+	}
+	if err := b.check(results, errs); err != nil {
+		return receipt, err
+	}
+	if b.job.Status.Open() {
+		if err := b.storeResults(ctx, results); err != nil {
+			return receipt, err
+		}
+		if err := b.storeErrors(ctx, errs); err != nil {
+			return receipt, err
+		}
+	}
+	return b.receipt(ctx, results)
+}
 
 func (b block) spot(r bench.TestCaseResult) spot { return spot{b.ids[r.TestCase], b.sides[r.Tag]} }
 

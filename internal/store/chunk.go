@@ -40,6 +40,9 @@ type chunkCase struct {
 // caller holds the lock of [lockChunks]. Another job, and one that has begun before, stays as
 // it is.
 func formChunk(ctx context.Context, tx pgx.Tx, job bench.Job) error {
+	if job.Chunk == 0 {
+		return nil
+	}
 	type row struct {
 		Set          *string
 		Most, Least  int

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -28,26 +27,36 @@ func isForIt(ctx context.Context, tx pgx.Tx, c bench.Collector, job bench.Job, f
 	return err
 }
 
-// isDispatched refuses a task that is not of the locked job's present dispatch, and one
-// whose dispatch has an open run: only the job's workflow ends that, and then dispatches
-// anew.
-func isDispatched(ctx context.Context, tx pgx.Tx, job bench.Job, start RunStart) error {
-	present, err := value[string](ctx, tx, `select dispatch::text from job_queue where id = $1`, job.ID)
-	if err != nil {
-		return err
-	}
-	if !bench.Dispatch(present).Is(start.Dispatch) {
+// gate is what the fence asks of a locked job.
+type gate struct {
+	// Waiting reports that an open request waits for the job.
+	Waiting bool
+	// Dispatch is the secret of the present dispatch, Open the run of it that has not ended;
+	// empty: there is none.
+	Dispatch string
+	Open     bench.RunID
+	// First reports that no run has begun since the job was last asked for.
+	First bool
+}
+
+func readGate(ctx context.Context, tx pgx.Tx, job bench.Job) (gate, error) {
+	return one[gate](ctx, tx, `
+		select exists (`+openWaiter+`) as waiting, j.dispatch::text as dispatch,
+			coalesce((select n.id from job_run n where n.job_id = j.id and n.outcome = '' and n.dispatch = j.dispatch limit 1), '') as open,
+			not exists (select from job_run n where n.job_id = j.id and n.rerun = j.rerun) as first
+		from job_queue j where j.id = $1`, job.ID)
+}
+
+// isDispatched refuses a task that is not of the job's present dispatch, and one whose
+// dispatch has an open run: only the job's workflow ends that, and then dispatches anew.
+func (g gate) isDispatched(job bench.Job, start RunStart) error {
+	if !bench.Dispatch(g.Dispatch).Is(start.Dispatch) {
 		return fmt.Errorf("%w: run %s is not of the present dispatch of job %s", ErrStaleDispatch, start.Run, job.Key)
 	}
-	open, err := value[string](ctx, tx, `
-		select n.id from job_run n join job_queue j on j.id = n.job_id where j.id = $1 and n.outcome = '' and n.dispatch = j.dispatch`, job.ID)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil
-	case err != nil:
-		return err
+	if g.Open != "" {
+		return fmt.Errorf("%w: run %s of the same dispatch has not ended", ErrUnderWay, g.Open)
 	}
-	return fmt.Errorf("%w: run %s of the same dispatch has not ended", ErrUnderWay, open)
+	return nil
 }
 
 // isItsRun refuses to repeat a start for another process or dispatch than the run's, or

@@ -61,27 +61,27 @@ func lockJob(ctx context.Context, tx pgx.Tx, key bench.JobKey) (bench.Job, error
 // The end is that of the job as it was asked for rerun times. If it was asked for again
 // since, nothing changes, and the call returns how it had ended, without waiters.
 func (s *Store) FinishJob(ctx context.Context, key bench.JobKey, rerun int, gaveUp string) (bench.JobEnd, error) {
-	return s.endJob(ctx, key, rerun, bench.RunLost, func(tx pgx.Tx, job bench.Job) (bench.JobStatus, string, error) {
+	return s.endJob(ctx, key, rerun, bench.RunLost, func(tx pgx.Tx, job endingJob) (bench.JobStatus, string, error) {
 		if job.Build != nil {
-			return finishBuild(ctx, tx, job, gaveUp)
+			return finishBuild(ctx, tx, job.Job, gaveUp)
 		}
-		total, err := value[int](ctx, tx, `select count(*) from job_test_case where job_id = $1`, job.ID)
-		if err != nil || job.Done == total {
-			return bench.JobSuccess, "", err
+		if job.Done == job.Total {
+			return bench.JobSuccess, "", nil
 		}
 		if gaveUp == "" {
+			var err error
 			if gaveUp, err = lastErrors(ctx, tx, job.ID); err != nil {
 				return "", "", err
 			}
 		}
-		return bench.JobFailure, fmt.Sprintf("%d of %d test cases have no result: %s", total-job.Done, total, gaveUp), nil
+		return bench.JobFailure, fmt.Sprintf("%d of %d test cases have no result: %s", job.Total-job.Done, job.Total, gaveUp), nil
 	})
 }
 
 // CancelJob ends a job as cancelled, with a message that says by whom and why. It returns
 // the same as [Store.FinishJob].
 func (s *Store) CancelJob(ctx context.Context, key bench.JobKey, rerun int, message string) (bench.JobEnd, error) {
-	return s.endJob(ctx, key, rerun, bench.RunCancelled, func(pgx.Tx, bench.Job) (bench.JobStatus, string, error) {
+	return s.endJob(ctx, key, rerun, bench.RunCancelled, func(pgx.Tx, endingJob) (bench.JobStatus, string, error) {
 		return bench.JobCancelled, message, nil
 	})
 }
@@ -92,10 +92,13 @@ type formerEnd struct {
 	Message string
 }
 
-// jobWhose names the batch of a job, and its last run, and says whether others need it.
-type jobWhose struct {
+// endingJob is a job with the number of its test cases, its batch and its last run. Needed
+// reports that other jobs wait for its end.
+type endingJob struct {
+	bench.Job
+	Total     int
 	Batch     bench.RequestID
-	Run       bench.RunID
+	LastRun   bench.RunID
 	Collector string
 	Needed    bool
 }
@@ -108,16 +111,21 @@ func (s *Store) BatchIsOpen(ctx context.Context, batch bench.RequestID) (bool, e
 }
 
 func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs bench.RunOutcome,
-	decide func(pgx.Tx, bench.Job) (bench.JobStatus, string, error),
+	decide func(pgx.Tx, endingJob) (bench.JobStatus, string, error),
 ) (bench.JobEnd, error) {
 	var end bench.JobEnd
 	err := s.inTx(ctx, "ending job "+string(key), func(tx pgx.Tx) error {
-		if _, err := lockJob(ctx, tx, key); err != nil {
+		if _, err := value[int64](ctx, tx, `select id from job_queue where key = $1 for update`, key); err != nil {
 			return err
 		}
-		// Read again by a statement that starts with the lock held: its former holder may
-		// have stored results.
-		job, err := one[bench.Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.key = $1`, key)
+		// Read by a statement that starts with the lock held: its former holder may have stored
+		// results.
+		job, err := one[endingJob](ctx, tx, `
+			select `+jobColumns+`, (select count(*) from job_test_case t where t.job_id = j.id) as total,
+				coalesce(j.submitted_with, '') as batch, coalesce(n.id, '') as last_run, coalesce(n.collector, '') as collector,
+				exists (select from graph_edge e where e.from_job = j.id and (select w.held from job_queue w where w.id = e.to_job and w.status = 'queued') = 'input') as needed
+			from job_queue j left join lateral (select id, collector from job_run where job_id = j.id order by number desc limit 1) n on true
+			where j.key = $1`, key)
 		if err != nil {
 			return err
 		}
@@ -127,15 +135,7 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs be
 			end.Status, end.Message = former.Status, former.Message
 			return err
 		}
-		whose, err := one[jobWhose](ctx, tx, `
-			select coalesce(j.submitted_with, '') as batch, coalesce(n.id, '') as run, coalesce(n.collector, '') as collector,
-				exists (select from graph_edge e where e.from_job = j.id and (select w.held from job_queue w where w.id = e.to_job and w.status = 'queued') = 'input') as needed
-			from job_queue j left join lateral (select id, collector from job_run where job_id = j.id order by number desc limit 1) n on true
-			where j.id = $1`, job.ID)
-		if err != nil {
-			return err
-		}
-		end.Batch, end.Run, end.Collector, end.Needed = whose.Batch, whose.Run, whose.Collector, whose.Needed
+		end.Batch, end.Run, end.Collector, end.Needed = job.Batch, job.LastRun, job.Collector, job.Needed
 		if job.Status.Open() {
 			if end.Status, end.Message, err = decide(tx, job); err != nil {
 				return err
@@ -146,7 +146,7 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs be
 				return err
 			}
 			if end.Status != bench.JobCancelled && !(job.Build != nil && end.Status == bench.JobSuccess) {
-				if err := nextTime(ctx, tx, job); err != nil {
+				if err := nextTime(ctx, tx, job.Job); err != nil {
 					return err
 				}
 			}

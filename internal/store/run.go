@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
@@ -55,10 +56,21 @@ func (s *Store) Run(ctx context.Context, id bench.RunID) (bench.Run, error) {
 	return r, wrap("reading run "+string(id), err)
 }
 
-// RunCollector names the collector that carries out a run, or has.
+// keptRunCollectors bounds the runs whose collectors a process keeps; some 200 bytes each.
+const keptRunCollectors = 2000
+
+// RunCollector names the collector that carries out a run, or has. It never changes, and each
+// request of a run asks for it.
 func (s *Store) RunCollector(ctx context.Context, id bench.RunID) (string, error) {
+	if known := s.collectors.Get(id); known != nil {
+		return known.Value(), nil
+	}
 	name, err := value[string](ctx, s.pool, `select collector from job_run where id = $1`, id)
-	return name, wrap("reading the collector of run "+string(id), err)
+	if err != nil {
+		return "", wrap("reading the collector of run "+string(id), err)
+	}
+	s.collectors.Set(id, name, ttlcache.NoTTL)
+	return name, nil
 }
 
 // JobRuns lists the runs of a job by number.
@@ -95,6 +107,13 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 		if !job.Status.Open() {
 			return fmt.Errorf("%w as %s", ErrJobClosed, job.Status)
 		}
+		at, err := readGate(ctx, tx, job)
+		if err != nil {
+			return err
+		}
+		if !at.Waiting {
+			return ErrNobodyWaits
+		}
 		collector, err := fence(ctx, tx, job, start)
 		if err != nil {
 			return err
@@ -105,7 +124,7 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 			if err := isForIt(ctx, tx, collector, job, start.TaskQueue); err != nil {
 				return err
 			}
-			if err := isDispatched(ctx, tx, job, start); err != nil {
+			if err := at.isDispatched(job, start); err != nil {
 				return err
 			}
 			if err := mayBegin(collector, job); err != nil {
@@ -115,7 +134,7 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 				return err
 			}
 			var wait RunWait
-			if run, wait, err = openRun(ctx, tx, job, collector, start); err != nil {
+			if run, wait, err = openRun(ctx, tx, job, collector, start, at.First); err != nil {
 				return err
 			}
 			plan.Wait = &wait
@@ -130,14 +149,14 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 		if plan.Job, err = one[bench.Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.id = $1`, job.ID); err != nil {
 			return err
 		}
-		if plan.Config, err = value[json.RawMessage](ctx, tx, `select config from project where name = $1`, job.Project); err != nil {
-			return err
-		}
 		// A request may have very many jobs: it is not joined with them, which may read them all.
-		if plan.Profiling, err = value[*bench.Profiling](ctx, tx, `
-			select (select selection -> 'profiling' from benchmark_request where id = $1)`, plan.Job.HandedOutTo); err != nil {
+		configured, err := one[configuredRun](ctx, tx, `
+			select config, (select selection -> 'profiling' from benchmark_request where id = $2) as profiling from project where name = $1`,
+			job.Project, plan.Job.HandedOutTo)
+		if err != nil {
 			return err
 		}
+		plan.Config, plan.Profiling = configured.Config, configured.Profiling
 		plan.Missing, err = missing(ctx, tx, run)
 		return err
 	})
@@ -147,16 +166,16 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 	return plan, nil
 }
 
-// fence checks that a request waits for the locked job and that the collector's
-// registration is the newest, and locks the registration until the transaction ends.
+// configuredRun is what a run is configured by: its project, and the request for which its job
+// was handed out.
+type configuredRun struct {
+	Config    json.RawMessage
+	Profiling *bench.Profiling
+}
+
+// fence checks that the collector's registration is the newest, and locks it until the
+// transaction ends.
 func fence(ctx context.Context, tx pgx.Tx, job bench.Job, start RunStart) (bench.Collector, error) {
-	waiting, err := value[bool](ctx, tx, `select exists (`+openWaiter+`) from job_queue j where j.id = $1`, job.ID)
-	if err != nil {
-		return bench.Collector{}, err
-	}
-	if !waiting {
-		return bench.Collector{}, ErrNobodyWaits
-	}
 	// Together with the collectors whose runs will be closed, in the order of names.
 	collectors, err := all[bench.Collector](ctx, tx, `
 		select `+collectorColumns+` from collector_config c
@@ -193,31 +212,30 @@ func mayBegin(c bench.Collector, job bench.Job) error {
 }
 
 // openRun writes the run's row, with how long the locked job has waited for it, and makes it
-// the job's only open run.
-func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, start RunStart) (bench.Run, RunWait, error) {
+// the job's only open run; first reports that none has begun since the job was last asked for.
+func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, start RunStart, first bool) (bench.Run, RunWait, error) {
 	if err := closeRuns(ctx, tx, job.ID, bench.RunLost, "replaced by run "+string(start.Run)); err != nil {
 		return bench.Run{}, RunWait{}, err
 	}
 	if len(start.Facts) > 0 {
 		c.Facts = json.RawMessage(document(start.Facts, "{}"))
 	}
-	first, err := value[bool](ctx, tx, `select not exists (select from job_run where job_id = $1 and rerun = $2)`, job.ID, job.Rerun)
-	if err != nil {
-		return bench.Run{}, RunWait{}, err
-	}
 	run, err := bench.OpenRun(start.Run, start.Reason, first, job, c)
 	if err != nil {
 		return bench.Run{}, RunWait{}, err
 	}
-	if _, err := tx.Exec(ctx, `
-		insert into job_run (id, job_id, number, reason, rerun, generation, asked_by, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, timeout_seconds, probe, dispatch)
+	run, err = one[bench.Run](ctx, tx, `
+		with n as (insert into job_run (id, job_id, number, reason, rerun, generation, asked_by, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, timeout_seconds, probe, dispatch)
 		values (@id, @job_id, (select coalesce(max(number), 0) + 1 from job_run where job_id = @job_id), @reason, @rerun, @generation, @asked_by, @size_class, @pool,
-			@collector, @epoch, @version, @hardware_id, @co_located, @facts, @timeout_seconds, @probe, (select dispatch from job_queue where id = @job_id))`,
+			@collector, @epoch, @version, @hardware_id, @co_located, @facts, @timeout_seconds, @probe, (select dispatch from job_queue where id = @job_id))
+			returning *)
+		select `+runColumns+` from n join job_queue j on j.id = n.job_id`,
 		pgx.NamedArgs{
 			"id": run.ID, "job_id": job.ID, "reason": run.Reason, "rerun": run.Rerun, "generation": run.Generation, "asked_by": run.AskedBy, "size_class": run.SizeClass, "pool": run.Pool,
 			"collector": run.Collector, "epoch": run.Epoch, "version": run.Version, "hardware_id": run.HardwareID,
 			"co_located": run.CoLocated, "facts": run.Facts, "timeout_seconds": run.TimeoutSeconds, "probe": run.Probe,
-		}); err != nil {
+		})
+	if err != nil {
 		return bench.Run{}, RunWait{}, err
 	}
 	wait, err := recordWait(ctx, tx, job, run)
@@ -233,10 +251,7 @@ func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, s
 	if err := settle(ctx, tx, job, c); err != nil {
 		return bench.Run{}, RunWait{}, err
 	}
-	if _, err := tx.Exec(ctx, `update collector_config set current_run = $2, facts = $3 where name = $1`, c.Name, start.Run, c.Facts); err != nil {
-		return bench.Run{}, RunWait{}, err
-	}
-	run, err = one[bench.Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
+	_, err = tx.Exec(ctx, `update collector_config set current_run = $2, facts = $3 where name = $1`, c.Name, start.Run, c.Facts)
 	return run, wait, err
 }
 
@@ -310,7 +325,14 @@ func (s *Store) RunAnnounced(ctx context.Context, run bench.RunID) error {
 // FinishRun closes a run. The first end counts, except that a collector may correct the
 // end of a run given up as lost while its job is open.
 func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end bench.RunEnd) error {
-	return s.inTx(ctx, "finishing run "+string(id), func(tx pgx.Tx) error {
+	_, err := s.FinishRunWith(ctx, id, end, bench.RunRest{})
+	return err
+}
+
+// FinishRunWith does what [Store.StoreBlock] and [Store.AppendLog] do with the rest of a run,
+// and then closes it: all of it or nothing. The receipt is that of the block.
+func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.RunEnd, rest bench.RunRest) (receipt bench.BlockReceipt, err error) {
+	err = s.inTx(ctx, "finishing run "+string(id), func(tx pgx.Tx) error {
 		if err := end.Validate(); err != nil {
 			return err
 		}
@@ -318,20 +340,38 @@ func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end bench.RunEnd)
 		if err != nil {
 			return err
 		}
+		if rest.Block != nil {
+			if receipt, err = (block{tx: tx, run: run, job: job}).store(ctx, rest.Block.Results, rest.Block.Errors); err != nil {
+				return err
+			}
+		}
+		size := run.LogSize
+		if rest.Output != nil {
+			if size, err = appendLog(ctx, tx, id, size, *rest.Output); err != nil {
+				return err
+			}
+		}
 		if late := run.Outcome == bench.RunLost && job.Status.Open() && run.Rerun == job.Rerun; run.Outcome != bench.RunRunning && !late {
-			return nil
+			if size != run.LogSize {
+				_, err = tx.Exec(ctx, `update job_run set log_size = $2 where id = $1`, id, size)
+			}
+			return err
 		}
 		if _, err := tx.Exec(ctx, `
 			update job_run set outcome = @outcome, message = @message, output_tail = @tail, finished_at = now(),
-				measured_seconds = @seconds, peak_memory = @memory, cpu_seconds = @cpu
+				measured_seconds = @seconds, peak_memory = @memory, cpu_seconds = @cpu, log_size = @size
 			where id = @id`,
 			pgx.NamedArgs{
 				"id": id, "outcome": end.Outcome, "message": cleanText(end.Message), "tail": cleanText(end.OutputTail),
-				"seconds": end.MeasuredSeconds, "memory": end.PeakMemory, "cpu": end.CPUSeconds,
+				"seconds": end.MeasuredSeconds, "memory": end.PeakMemory, "cpu": end.CPUSeconds, "size": size,
 			}); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `update collector_config set current_run = null where current_run = $1`, id)
 		return err
 	})
+	if err != nil {
+		return bench.BlockReceipt{}, err
+	}
+	return receipt, nil
 }

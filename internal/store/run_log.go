@@ -14,23 +14,12 @@ import (
 // returned offset says from where to send. Bytes beyond limit are counted, but not kept.
 func (s *Store) AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error) {
 	err = s.inTx(ctx, "recording output of run "+string(run), func(tx pgx.Tx) error {
-		if offset < 0 {
-			return errors.New("the offset must not be negative")
-		}
 		size, err := value[int64](ctx, tx, `select log_size from job_run where id = $1 for update`, run)
 		if err != nil {
 			return err
 		}
-		next = size
-		if offset > size || offset+int64(len(data)) <= size {
-			return nil
-		}
-		fresh := data[size-offset:]
-		next = size + int64(len(fresh))
-		if kept := fresh[:min(int64(len(fresh)), max(0, limit-size))]; len(kept) > 0 {
-			if _, err := tx.Exec(ctx, `insert into run_log (run_id, at_offset, data) values ($1, $2, $3)`, run, size, kept); err != nil {
-				return err
-			}
+		if next, err = appendLog(ctx, tx, run, size, bench.RunOutput{Offset: offset, Data: data, Limit: limit}); err != nil || next == size {
+			return err
 		}
 		_, err = tx.Exec(ctx, `update job_run set log_size = $2 where id = $1`, run, next)
 		return err
@@ -39,6 +28,24 @@ func (s *Store) AppendLog(ctx context.Context, run bench.RunID, offset int64, da
 		return 0, err
 	}
 	return next, nil
+}
+
+// appendLog stores what is new of a piece of output. It returns the size of the output from
+// then on, which the caller records with the locked run.
+func appendLog(ctx context.Context, tx pgx.Tx, run bench.RunID, size int64, piece bench.RunOutput) (next int64, err error) {
+	if piece.Offset < 0 {
+		return size, errors.New("the offset must not be negative")
+	}
+	if piece.Offset > size || piece.Offset+int64(len(piece.Data)) <= size {
+		return size, nil
+	}
+	fresh := piece.Data[size-piece.Offset:]
+	if kept := fresh[:min(int64(len(fresh)), max(0, piece.Limit-size))]; len(kept) > 0 {
+		if _, err := tx.Exec(ctx, `insert into run_log (run_id, at_offset, data) values ($1, $2, $3)`, run, size, kept); err != nil {
+			return size, err
+		}
+	}
+	return size + int64(len(fresh)), nil
 }
 
 // ReadLog reads at most most bytes of a run's output from an offset on, and returns the

@@ -29,13 +29,17 @@ const (
 // reason. A run that is not disturbed removes the reason. A collector that waits for a canary
 // to pass (see [Store.EndCanary]) stays as it is.
 //
-// It returns the collector, and whether this call has set it aside; ErrNotFound if the
-// run is unknown or its collector was removed. Repeating it changes nothing.
+// It returns the collector, unless the run is a command's, and whether this call has set it
+// aside; ErrNotFound if the run is unknown or its collector was removed. Repeating it changes
+// nothing.
 func (s *Store) JudgeCollector(ctx context.Context, run bench.RunID, offlineAfter time.Duration) (c bench.Collector, setAside bool, err error) {
 	err = s.inTx(ctx, "judging the collector of run "+string(run), func(tx pgx.Tx) error {
-		name, err := value[string](ctx, tx, `select collector from job_run where id = $1`, run)
+		name, command, err := ranOn(ctx, tx, run)
 		if err != nil {
 			return err
+		}
+		if command { // to look for the last runs that count could mean to read all commands before it
+			return nil
 		}
 		var others int
 		if c, others, err = lockPool(ctx, tx, name, offlineAfter); err != nil || c.SetAsideAt != nil || c.CanaryFailed {
@@ -54,6 +58,16 @@ func (s *Store) JudgeCollector(ctx context.Context, run bench.RunID, offlineAfte
 		return err
 	})
 	return c, setAside, err
+}
+
+// ranOn names the collector of a run, and reports whether the run is a command's.
+func ranOn(ctx context.Context, tx pgx.Tx, run bench.RunID) (collector string, command bool, err error) {
+	type row struct {
+		Collector string
+		Command   bool
+	}
+	r, err := one[row](ctx, tx, `select n.collector, j.kind = 'command' as command `+fromRuns+`where n.id = $1`, run)
+	return r.Collector, r.Command, err
 }
 
 // lockPool locks the collectors of a collector's pool and returns it, with the number of
