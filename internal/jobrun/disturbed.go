@@ -17,6 +17,9 @@ type Readings interface {
 
 // observe runs a measured command and returns what the machine did meanwhile; nil if it is not read.
 func (r *runner) observe(ctx context.Context, c call, m Measured) (measure.Sample, *machine.Delta, *Failure, error) {
+	if err := r.m.Sandbox.Reclaim(); err != nil {
+		return measure.Sample{}, nil, nil, err
+	}
 	if r.m.Watcher != nil {
 		r.forgetPhases()
 		r.m.Watcher.Begin(m)

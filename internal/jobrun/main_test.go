@@ -44,6 +44,8 @@ func (p *processes) TempDir() string { return filepath.Join(p.dir, "tmp") }
 
 func (p *processes) Stuck() error { return nil }
 
+func (p *processes) Reclaim() error { return nil }
+
 func (p *processes) Show(dirs measure.Shown) error {
 	p.shown = append(p.shown, dirs)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -13,9 +14,9 @@ import (
 // a [Sandbox] that has CPUs run on these nevertheless. It reports whether it did: a process that has no other CPU stays.
 // It must be called before a sandbox is made, whose threads are to keep their own CPUs.
 func Avoid(cpus CPUList) (bool, error) {
-	allowed := unix.NewCPUSet(maxCPU + 1)
-	if err := unix.SchedGetaffinityDynamic(0, allowed); err != nil {
-		return false, fmt.Errorf("reading the CPUs of this process: %w", err)
+	allowed, err := allowedCPUs()
+	if err != nil {
+		return false, err
 	}
 	for _, cpu := range cpus {
 		allowed.Clear(cpu)
@@ -23,11 +24,29 @@ func Avoid(cpus CPUList) (bool, error) {
 	if len(cpus) == 0 || allowed.Count() == 0 {
 		return false, nil
 	}
+	if err := bind(os.Getpid(), allowed, 0); err != nil {
+		return false, fmt.Errorf("keeping off CPUs %s: %w", cpus, err)
+	}
+	return true, nil
+}
+
+// allowedCPUs returns the CPUs that the calling thread may use.
+func allowedCPUs() (unix.CPUSetDynamic, error) {
+	allowed := unix.NewCPUSet(maxCPU + 1)
+	if err := unix.SchedGetaffinityDynamic(0, allowed); err != nil {
+		return nil, fmt.Errorf("reading the CPUs of this process: %w", err)
+	}
+	return allowed, nil
+}
+
+// bind binds all threads of a process to CPUs, the ones to come included, but for the thread except. A process that has
+// ended is bound.
+func bind(pid int, cpus unix.CPUSetDynamic, except int) error {
 	// A thread inherits the CPUs of the one that starts it. So those that begin meanwhile are found by the next look.
-	for moved := map[int]bool{}; ; {
-		threads, err := os.ReadDir("/proc/self/task")
-		if err != nil {
-			return false, fmt.Errorf("listing the threads of this process: %w", err)
+	for moved := map[int]bool{except: true}; ; {
+		threads, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("listing the threads of process %d: %w", pid, err)
 		}
 		before := len(moved)
 		for _, t := range threads {
@@ -35,13 +54,13 @@ func Avoid(cpus CPUList) (bool, error) {
 			if err != nil || moved[tid] {
 				continue
 			}
-			if err := unix.SchedSetaffinityDynamic(tid, allowed); err != nil && !errors.Is(err, unix.ESRCH) {
-				return false, fmt.Errorf("keeping thread %d off CPUs %s: %w", tid, cpus, err)
+			if err := unix.SchedSetaffinityDynamic(tid, cpus); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("binding thread %d: %w", tid, err)
 			}
 			moved[tid] = true
 		}
 		if len(moved) == before {
-			return true, nil
+			return nil
 		}
 	}
 }

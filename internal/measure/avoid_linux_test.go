@@ -8,8 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -107,4 +109,119 @@ func TestAProcessWithoutOtherCPUsStays(t *testing.T) {
 	kept, err = measure.Avoid(nil)
 	require.NoError(t, err)
 	require.False(t, kept)
+}
+
+// lend lends CPU 0 of a sandbox. It prints the CPUs of all threads of this process but the launching one, and of the init
+// process, before and after it runs a command.
+func lend(cpu, dir string) error {
+	cpus, err := measure.ParseCPUList(cpu)
+	if err != nil {
+		return err
+	}
+	if _, err := measure.Avoid(cpus); err != nil {
+		return err
+	}
+	sandbox, err := measure.NewSandbox(measure.SandboxConfig{Name: "lend", WorkDir: dir, CPUs: cpus, DisableCgroups: true, Lend: true})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	look := func(when string) {
+		files, _ := filepath.Glob("/proc/self/task/*/status")
+		children, _ := filepath.Glob("/proc/self/task/*/children")
+		for _, file := range children {
+			text, _ := os.ReadFile(file)
+			for _, pid := range strings.Fields(string(text)) {
+				of, _ := filepath.Glob("/proc/" + pid + "/task/*/status")
+				files = append(files, of...)
+			}
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				continue // it has ended
+			}
+			_, list, _ := strings.Cut(string(text), "Cpus_allowed_list:")
+			fmt.Println(when, strings.Fields(list)[0])
+		}
+	}
+	look("opened:")
+	for range 2 {
+		if err := sandbox.Clean(ctx); err != nil {
+			return err
+		}
+		look("cleaned:")
+		if err := sandbox.Show(measure.Shown{}); err != nil {
+			return err
+		}
+		look("shown:")
+		if err := sandbox.Reclaim(); err != nil {
+			return err
+		}
+		look("reclaimed:")
+		if err := sandbox.Clean(ctx); err != nil {
+			return err
+		}
+		if _, err := sandbox.Run(ctx, measure.Command{
+			Argv: []string{"sed", "-n", "s/^Cpus_allowed_list:/command:/p", "/proc/self/status"}, Env: measure.BaseEnv(dir, dir), Output: os.Stdout,
+		}); err != nil {
+			return err
+		}
+		look("run:")
+	}
+	if err := sandbox.Clean(ctx); err != nil {
+		return err
+	}
+	time.Sleep(1500 * time.Millisecond)
+	look("idle:")
+	return sandbox.Close()
+}
+
+// The CPUs of an empty slot serve to hand in a job and to begin the next one. Nothing but commands uses them while there are
+// commands.
+func TestACollectorUsesTheCPUsOfAnEmptySlot(t *testing.T) {
+	t.Parallel()
+	if runtime.NumCPU() < 2 {
+		t.Skip("this process may use one CPU only")
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "0", t.TempDir())
+	child.Env = append(os.Environ(), helperVariable+"=lend")
+	out, err := child.CombinedOutput()
+	require.NoError(t, err, string(out))
+	uses := map[string][]bool{} // of each thread: whether it may use CPU 0
+	for line := range strings.Lines(string(out)) {
+		when, list, found := strings.Cut(strings.TrimSpace(line), ":")
+		require.True(t, found, line)
+		cpus, err := measure.ParseCPUList(strings.TrimSpace(list))
+		require.NoError(t, err)
+		uses[when] = append(uses[when], slices.Contains(cpus, 0))
+	}
+	for when, threads := range uses {
+		may := 0
+		for _, one := range threads {
+			if one {
+				may++
+			}
+		}
+		switch when {
+		case "cleaned", "shown":
+			require.Equal(t, len(threads), may, "%s\n%s", when, out)
+		case "command":
+			require.Equal(t, 2, may, "%s\n%s", when, out)
+		case "reclaimed", "run": // twice
+			require.Equal(t, 2, may, "only the launching thread: %s\n%s", when, out)
+		default:
+			require.Equal(t, 1, may, "only the launching thread: %s\n%s", when, out)
+		}
+		require.NotEmpty(t, threads)
+	}
+	require.Len(t, uses, 7)
+}
+
+func TestOnlyCPUsThatAProcessKeepsOffCanBeLent(t *testing.T) {
+	t.Parallel()
+	cpus, err := measure.NewCPUList(0)
+	require.NoError(t, err)
+	_, err = measure.NewSandbox(measure.SandboxConfig{Name: "lend", WorkDir: t.TempDir(), CPUs: cpus, DisableCgroups: true, Lend: true})
+	require.ErrorContains(t, err, "CPU 0 cannot be lent: this process does not keep off it")
 }

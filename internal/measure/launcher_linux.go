@@ -39,6 +39,8 @@ type launcher struct {
 type thread struct {
 	work chan func()
 	gone chan struct{}
+	// tid is its number.
+	tid int
 }
 
 // startThread starts a thread with a function to prepare it, and one to call before it ends. If the first fails, the thread
@@ -59,6 +61,7 @@ func startThread(begin func() error, end func()) (*thread, error) {
 			return
 		}
 		defer close(t.gone)
+		t.tid = unix.Gettid()
 		err := begin()
 		ready <- err
 		if err == nil {

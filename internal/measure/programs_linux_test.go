@@ -50,6 +50,8 @@ func runHelper(name string, args []string) error {
 		return tellInit(args[0], args[1])
 	case "avoid": // CPU, directory
 		return avoid(args[0], args[1])
+	case "lend": // CPU, directory
+		return lend(args[0], args[1])
 	case "burn": // CPU time in ms
 		return burn(args[0])
 	case "eat": // memory in MiB

@@ -95,6 +95,9 @@ func (s *Sandbox) Run(ctx context.Context, command Command) (Sample, error) {
 		sample.Status = StatusCancelled
 		return sample, nil
 	}
+	if err := s.reclaim(); err != nil {
+		return sample, err
+	}
 	r, err := s.newRun(command)
 	if err != nil {
 		return sample, err

@@ -30,6 +30,10 @@ type SandboxConfig struct {
 	WorkDir string
 	// CPUs are the logical CPUs that commands may use; empty means all.
 	CPUs CPUList
+	// Lend lets the calling process use CPUs, of which it must keep off otherwise (see [Avoid]), while the slot is empty: from
+	// [Sandbox.Clean] until the next [Sandbox.Reclaim] or [Sandbox.Run], for a second at most. Only for a process without
+	// another slot. On other systems than Linux it does nothing.
+	Lend bool
 	// MemoryBytes limits the memory of a command's processes together, page cache included; no swap is allowed in addition.
 	// 0 means no limit.
 	MemoryBytes int64

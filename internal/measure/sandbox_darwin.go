@@ -112,6 +112,9 @@ func (s *Sandbox) Clean(context.Context) error {
 	return makeTempDir(s.workDir, s.config.User, false)
 }
 
+// Reclaim does nothing: nothing is lent on this system.
+func (s *Sandbox) Reclaim() error { return nil }
+
 // Stuck returns nil: processes that survive being killed are not noticed on this system.
 func (s *Sandbox) Stuck() error { return nil }
 

@@ -36,6 +36,7 @@ type Sandbox struct {
 	shown Shown
 	// outliving are the writable ones.
 	outliving []*diskPart
+	lending   lending
 	// stuck is set when processes could not be killed: the launcher still waits for one.
 	stuck  error
 	closed bool
@@ -138,6 +139,9 @@ func (s *Sandbox) open() error {
 		return fmt.Errorf("slot %s: %w", s.config.Name, err)
 	}
 	s.launcher, s.baseNice = launch, launch.nice
+	if s.lending, err = newLending(s.config); err != nil {
+		return fmt.Errorf("slot %s: %w", s.config.Name, err)
+	}
 	s.lacking = append(lacking, more...)
 	s.isolated = launch.space != nil
 	if s.isolated {
@@ -288,6 +292,9 @@ func (s *Sandbox) Close() error {
 		return nil
 	}
 	s.closed = true
+	if s.lending.over != nil {
+		s.lending.over.Stop()
+	}
 	defer func() {
 		for _, file := range []*os.File{s.null, s.lock} {
 			if file != nil {

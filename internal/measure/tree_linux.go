@@ -252,7 +252,7 @@ func (s *Sandbox) Sweep(ctx context.Context) (int, error) {
 
 // Clean ends everything that commands have left: their processes, the temporary file systems that only they saw, and all
 // files in the work directory, that of TempDir included; and hides what [Sandbox.Show] showed. The next command starts in an
-// empty slot, and sees the machine as it is then. It returns [ErrNotKilled] if processes survive, [ErrRunning], or why a file
+// empty slot, and sees the machine as it is then. With [SandboxConfig.Lend], the slot's CPUs are lent to this process. It returns [ErrNotKilled] if processes survive, [ErrRunning], or why a file
 // cannot be removed.
 func (s *Sandbox) Clean(ctx context.Context) error {
 	if !s.running.TryLock() {
@@ -269,6 +269,9 @@ func (s *Sandbox) Clean(ctx context.Context) error {
 		return err
 	}
 	s.shown, s.config.Isolation.shown, s.outliving = Shown{}, Shown{}, nil
+	if err := s.lend(); err != nil {
+		return err
+	}
 	// Also one in which nothing has run: it shows what was mounted, and hides what existed, when it was arranged.
 	err := s.launcher.vacate(s.reapStale)
 	if err != nil && !errors.Is(err, ErrNotKilled) {

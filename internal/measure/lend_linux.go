@@ -1,0 +1,91 @@
+package measure
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lentFor is the time after [Sandbox.Clean] for which the CPUs are lent: that in which a job is handed in and the next one
+// begins. A collector that has nothing to do keeps off them, since it may have to tell what others do there.
+const lentFor = time.Second
+
+// lending lets this process use the CPUs of an empty slot. The sandbox's lock guards it.
+type lending struct {
+	// own are the CPUs of this process, all those and the slot's; nil: nothing is lent.
+	own, all unix.CPUSetDynamic
+	lent     bool
+	// over takes the CPUs back.
+	over *time.Timer
+}
+
+// newLending returns the lending of a slot's CPUs, of which this process must keep off.
+func newLending(config SandboxConfig) (l lending, err error) {
+	if !config.Lend || len(config.CPUs) == 0 {
+		return l, nil
+	}
+	own, err := allowedCPUs()
+	if err != nil {
+		return l, err
+	}
+	all, err := allowedCPUs()
+	if err != nil {
+		return l, err
+	}
+	for _, cpu := range config.CPUs {
+		if own.IsSet(cpu) {
+			return l, fmt.Errorf("CPU %d cannot be lent: this process does not keep off it", cpu)
+		}
+		all.Set(cpu)
+	}
+	l.own, l.all = own, all
+	return l, nil
+}
+
+// lend lets the threads of this process use the slot's CPUs, and what they start. The slot must be empty.
+func (s *Sandbox) lend() error {
+	l := &s.lending
+	if l.own == nil {
+		return nil
+	}
+	if l.over == nil {
+		l.over = time.AfterFunc(lentFor, func() {
+			s.running.Lock()
+			defer s.running.Unlock()
+			_ = s.reclaim() // else the next command tries again, and does not run before
+		})
+	}
+	l.over.Reset(lentFor)
+	l.lent = true
+	return bind(os.Getpid(), l.all, s.launcher.tid)
+}
+
+// Reclaim ends what [SandboxConfig.Lend] allows, before a command is to run: [Sandbox.Run] does the same, but whoever reads
+// the machine before it must not read what this process does there.
+func (s *Sandbox) Reclaim() error {
+	s.running.Lock()
+	defer s.running.Unlock()
+	return s.reclaim()
+}
+
+// reclaim keeps this process off the slot's CPUs again, and the init processes, which it has started.
+func (s *Sandbox) reclaim() error {
+	l := &s.lending
+	if !l.lent {
+		return nil
+	}
+	err := bind(os.Getpid(), l.own, s.launcher.tid)
+	for _, space := range []*space{s.launcher.space, s.launcher.ahead} {
+		if err == nil && space != nil && !space.gone {
+			err = bind(space.pid, l.own, 0)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("taking back the CPUs of slot %s: %w", s.config.Name, err)
+	}
+	l.lent = false
+	l.over.Stop()
+	return nil
+}
