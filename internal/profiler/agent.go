@@ -218,7 +218,7 @@ func (a *Agent) finish(keep bool) {
 	if keep {
 		a.enqueue(rest)
 	} else {
-		a.totals.dropped.Add(int64(rest.points()))
+		a.totals.dropped.Add(int64(rest.Values()))
 	}
 	a.shipping.queue.close()
 }
@@ -267,9 +267,13 @@ func (a *Agent) enqueue(u Upload) {
 		return
 	}
 	if !a.shipping.queue.put(u) {
-		a.totals.dropped.Add(int64(u.points()))
+		a.totals.dropped.Add(int64(u.Values()))
 	}
 }
+
+// soonest is the time after the first sample before which no second one is taken: the kernel counts in
+// ticks of up to 10 ms.
+const soonest = 10 * time.Millisecond
 
 // sample samples while the agent is active, and once more at its end.
 func (a *Agent) sample(ctx context.Context) {
@@ -299,14 +303,15 @@ func (a *Agent) sample(ctx context.Context) {
 		}
 		alarm.Stop()
 	})
-	for {
+	for shortest := soonest; ; shortest = Interval / 2 {
 		a.round(ctx)
 		previous := a.elapsed()
 		if alarm.Wait(pace(previous, Interval)) {
 			continue
 		}
-		// The counters of the last interval, which is a short one, but not shorter than half.
-		rest := time.NewTimer(max(0, Interval/2-(a.elapsed()-previous)))
+		// The counters of the last interval, which is a short one, but not shorter than half, unless it is
+		// the only one: the machine waits for it, and the next job for the machine.
+		rest := time.NewTimer(max(0, shortest-(a.elapsed()-previous)))
 		defer rest.Stop()
 		select {
 		case <-rest.C:

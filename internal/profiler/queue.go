@@ -24,7 +24,7 @@ func newQueue() *queue { return &queue{changed: make(chan struct{}, 1)} }
 func (q *queue) put(u Upload) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := u.points()
+	n := u.Values()
 	if q.closed || len(q.waiting) >= maxUploads || q.points+n > maxQueued {
 		return false
 	}
@@ -59,6 +59,6 @@ func (q *queue) next() (u Upload, ok, more bool) {
 	u = q.waiting[0]
 	q.waiting[0] = Upload{} // so that its memory is free
 	q.waiting = q.waiting[1:]
-	q.points -= u.points()
+	q.points -= u.Values()
 	return u, true, true
 }

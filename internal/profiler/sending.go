@@ -40,7 +40,7 @@ func (s *shipping) run(ctx context.Context) {
 		u, ok, more := s.queue.next()
 		switch {
 		case ctx.Err() != nil:
-			s.totals.dropped.Add(int64(u.points()))
+			s.totals.dropped.Add(int64(u.Values()))
 			return
 		case ok:
 			s.deliver(ctx, u)
@@ -59,13 +59,13 @@ func (s *shipping) run(ctx context.Context) {
 func (s *shipping) abandon() {
 	s.queue.close()
 	for u, ok, _ := s.queue.next(); ok; u, ok, _ = s.queue.next() {
-		s.totals.dropped.Add(int64(u.points()))
+		s.totals.dropped.Add(int64(u.Values()))
 	}
 }
 
 func (s *shipping) deliver(ctx context.Context, u Upload) {
 	if s.vain {
-		s.totals.dropped.Add(int64(u.points()))
+		s.totals.dropped.Add(int64(u.Values()))
 		return
 	}
 	err := s.try(ctx, u)
@@ -73,10 +73,10 @@ func (s *shipping) deliver(ctx context.Context, u Upload) {
 		err = s.try(ctx, u)
 	}
 	if err == nil {
-		s.totals.sent.Add(int64(u.points()))
+		s.totals.sent.Add(int64(u.Values()))
 		return
 	}
-	s.totals.dropped.Add(int64(u.points()))
+	s.totals.dropped.Add(int64(u.Values()))
 	if errors.Is(err, ErrNoReceiver) {
 		s.vain = true
 		s.log.Debug("nobody takes samples of the profiler", "error", err)
@@ -84,7 +84,7 @@ func (s *shipping) deliver(ctx context.Context, u Upload) {
 	}
 	if ctx.Err() == nil {
 		s.trouble.Do(func() {
-			s.log.Warn("dropping samples of the profiler", "values", u.points(), "error", err)
+			s.log.Warn("dropping samples of the profiler", "values", u.Values(), "error", err)
 		})
 	}
 }

@@ -161,8 +161,8 @@ type Upload struct {
 	DroppedTotal int64 `json:"dropped_total"`
 }
 
-// points returns the number of values.
-func (u Upload) points() int {
+// Values returns the number of values.
+func (u Upload) Values() int {
 	n := 0
 	for _, b := range u.Batches {
 		n += len(b.Values)
