@@ -126,7 +126,7 @@ func FuzzFinishRun(f *testing.F) {
 	run, j := w.run()
 	fuzzJSON(f, w, "own", http.MethodPost, "/runs/"+string(run)+"/finish", func(t *testing.T, _ string) {
 		requireReadable(t, w, "/jobs/"+string(j.key))
-	}, apiclient.RunFinish{Outcome: bench.RunSuccess, Seconds: 1.5, PeakMemory: 1 << 30, CPUSeconds: 1}, apiclient.RunFinish{Outcome: bench.RunFailure, Message: "it failed", OutputTail: "\x1b]0;title\x07"})
+	}, apiclient.RunFinish{Outcome: bench.RunSuccess, Seconds: 1.5, PeakMemory: 1 << 30, CPUSeconds: 1, Rest: restOf(j)}, apiclient.RunFinish{Outcome: bench.RunFailure, Message: "it failed", OutputTail: "\x1b]0;title\x07"})
 }
 
 func FuzzHeartbeat(f *testing.F) {

@@ -17,8 +17,7 @@ import (
 
 // ProfileRecord keeps what was sampled during runs. Each method returns store.ErrNotFound for an unknown run.
 type ProfileRecord interface {
-	// StoreProfile stores a checked upload, or nothing of it.
-	StoreProfile(ctx context.Context, run bench.RunID, u profiler.Upload) (store.ProfileReceipt, error)
+	profileStore
 	// ProfileProgress returns the number of the run's last upload, and whether nothing more will come.
 	ProfileProgress(ctx context.Context, run bench.RunID) (part int, over bool, err error)
 	Profile(ctx context.Context, run bench.RunID) (store.Profile, error)
@@ -61,17 +60,31 @@ func (s *profileHandlers) upload(ctx context.Context, in *uploadProfile) (*body[
 	if err != nil {
 		return nil, err
 	}
-	if faults := in.Body.Check(); len(faults) > 0 {
-		return nil, faulty(faults)
-	}
-	receipt, err := s.record.StoreProfile(ctx, id, in.Body)
-	if tooMuch, ok := errors.AsType[*store.ProfileError](err); ok {
-		return nil, faulty(tooMuch.Faults)
-	}
+	receipt, err := storeProfile(ctx, s.record, id, in.Body)
 	if err != nil {
-		return nil, unknownRun(id, err)
+		return nil, err
 	}
 	return answer(apiclient.ProfileReceipt{Stored: receipt.Stored, Repeated: receipt.Repeated}, nil)
+}
+
+// profileStore is the part of a [ProfileRecord] that keeps uploads.
+type profileStore interface {
+	StoreProfile(ctx context.Context, run bench.RunID, u profiler.Upload) (store.ProfileReceipt, error)
+}
+
+// storeProfile checks and stores an upload, or nothing of it.
+func storeProfile(ctx context.Context, record profileStore, run bench.RunID, u profiler.Upload) (receipt store.ProfileReceipt, err error) {
+	if faults := u.Check(); len(faults) > 0 {
+		return receipt, faulty(faults)
+	}
+	receipt, err = record.StoreProfile(ctx, run, u)
+	if tooMuch, ok := errors.AsType[*store.ProfileError](err); ok {
+		return receipt, faulty(tooMuch.Faults)
+	}
+	if err != nil {
+		return receipt, unknownRun(run, err)
+	}
+	return receipt, nil
 }
 
 // faulty returns the problem of an upload of which nothing is stored.

@@ -30,7 +30,9 @@ type RunRecord interface {
 	StoreBlock(ctx context.Context, run bench.RunID, results []bench.TestCaseResult, errs []bench.RunError) (bench.BlockReceipt, error)
 	// AppendLog keeps at most limit bytes of a run's output; next is the stored size.
 	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error)
-	FinishRun(ctx context.Context, run bench.RunID, end bench.RunEnd) error
+	// FinishRunWith closes a run after storing the rest of it, or does nothing of both.
+	FinishRunWith(ctx context.Context, run bench.RunID, end bench.RunEnd, rest bench.RunRest) (bench.BlockReceipt, error)
+	profileStore
 	// JudgeCollector sets a run's collector aside if its last runs are disturbed, and
 	// reports whether it did.
 	JudgeCollector(ctx context.Context, run bench.RunID, offlineAfter time.Duration) (bench.Collector, bool, error)
@@ -63,7 +65,7 @@ func (s *runHandlers) register() {
 	handle(s.base, operation{id: "append-run-log", method: http.MethodPost, path: "/runs/{run}/log", need: toCollect, owns: []ownership{ownRun}, tag: "collectors", maxBody: min(outputBody, s.MaxBody), slots: outputSlots,
 		summary: "Upload output of a run", description: "The first 4 MB of a run are kept; the rest is counted and dropped."}, s.appendLog)
 	handle(s.base, operation{id: "finish-run", method: http.MethodPost, path: "/runs/{run}/finish", need: toCollect, owns: []ownership{ownRun}, tag: "collectors", status: http.StatusNoContent, maxBody: s.MaxBody, slots: largeSlots,
-		summary: "Close a run"}, s.finishRun)
+		summary: "Close a run", description: "A short run hands in the rest of it at once: its last block, output and samples. A repeated call changes nothing."}, s.finishRun)
 }
 
 func unknownRun(id bench.RunID, err error) error {
@@ -138,27 +140,35 @@ func (s *runHandlers) uploadBlock(ctx context.Context, in *uploadBlock) (*body[a
 	if err != nil {
 		return nil, err
 	}
-	results := make([]bench.TestCaseResult, 0, len(in.Body.Results))
-	for i, r := range in.Body.Results {
-		result, err := testCaseResult(r)
-		if err != nil {
-			return nil, fmt.Errorf("block %d of run %s, result %d: %w", in.Number, id, i+1, err)
-		}
-		results = append(results, result)
+	block, err := runBlock(id, in.Body)
+	if err != nil {
+		return nil, fmt.Errorf("block %d of run %s, %w", in.Number, id, err)
 	}
-	errs := make([]bench.RunError, 0, len(in.Body.Errors))
-	for i, e := range in.Body.Errors {
-		failure, err := runError(id, e)
-		if err != nil {
-			return nil, fmt.Errorf("block %d of run %s, error %d: %w", in.Number, id, i+1, err)
-		}
-		errs = append(errs, failure)
-	}
-	receipt, err := s.record.StoreBlock(ctx, id, results, errs)
+	receipt, err := s.record.StoreBlock(ctx, id, block.Results, block.Errors)
 	if err != nil {
 		return nil, unknownRun(id, err)
 	}
 	return answer(apiclient.BlockReceipt{Accepted: receipt.Accepted, Superseded: receipt.Superseded}, nil)
+}
+
+// runBlock checks a block. Its error begins with the place in it.
+func runBlock(run bench.RunID, b apiclient.Block) (bench.RunBlock, error) {
+	out := bench.RunBlock{Results: make([]bench.TestCaseResult, 0, len(b.Results)), Errors: make([]bench.RunError, 0, len(b.Errors))}
+	for i, r := range b.Results {
+		result, err := testCaseResult(r)
+		if err != nil {
+			return out, fmt.Errorf("result %d: %w", i+1, err)
+		}
+		out.Results = append(out.Results, result)
+	}
+	for i, e := range b.Errors {
+		failure, err := runError(run, e)
+		if err != nil {
+			return out, fmt.Errorf("error %d: %w", i+1, err)
+		}
+		out.Errors = append(out.Errors, failure)
+	}
+	return out, nil
 }
 
 func testCaseResult(r apiclient.TestCaseResult) (bench.TestCaseResult, error) {
@@ -245,10 +255,23 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 	end := bench.RunEnd{
 		Outcome: in.Body.Outcome, Message: in.Body.Message, OutputTail: in.Body.OutputTail, MeasuredSeconds: in.Body.Seconds, PeakMemory: in.Body.PeakMemory, CPUSeconds: in.Body.CPUSeconds,
 	}
-	if err := s.record.FinishRun(ctx, id, end); err != nil {
+	rest, err := runRest(id, in.Body.Rest)
+	if err != nil {
+		return nil, err
+	}
+	receipt, err := s.record.FinishRunWith(ctx, id, end, rest)
+	if err != nil {
 		return nil, unknownRun(id, err)
 	}
+	if receipt.Superseded > 0 {
+		s.Log.InfoContext(ctx, "results were superseded", "run", id, "superseded", receipt.Superseded, "accepted", receipt.Accepted)
+	}
 	s.announcer.ended(id)
+	if in.Body.Rest != nil && in.Body.Rest.Profile != nil {
+		if _, err := storeProfile(ctx, s.record, id, *in.Body.Rest.Profile); err != nil {
+			s.Log.WarnContext(ctx, "samples of a run are lost", "run", id, "error", err)
+		}
+	}
 	c, setAside, err := s.record.JudgeCollector(ctx, id, s.OfflineAfter)
 	if err != nil && !errors.Is(err, store.ErrNotFound) { // it may have been removed
 		return nil, err
@@ -262,6 +285,24 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 		}
 	}
 	return nil, nil
+}
+
+// runRest checks what is handed in with a run's end, samples excepted.
+func runRest(run bench.RunID, rest *apiclient.RunRest) (out bench.RunRest, err error) {
+	if rest == nil {
+		return out, nil
+	}
+	if rest.Block != nil {
+		block, err := runBlock(run, *rest.Block)
+		if err != nil {
+			return out, fmt.Errorf("last block of run %s, %w", run, err)
+		}
+		out.Block = &block
+	}
+	if rest.Output != nil {
+		out.Output = &bench.RunOutput{Offset: rest.Output.Offset, Data: rest.Output.Data, Limit: maxRunLog}
+	}
+	return out, nil
 }
 
 // goFirst lets the job of a failed run go first within its queue. Temporal waits a second

@@ -241,6 +241,85 @@ func TestOutputIsFollowed(t *testing.T) {
 	require.Contains(t, r.problem(t).Errors[0].Location, "query.offset")
 }
 
+// restOf is what a run of a job can hand in with its end: results of all its test cases, some
+// output and some samples.
+func restOf(j job) *apiclient.RunRest {
+	results, sums := block(j.cases, 1), samples("attempt", sampled(cpuUsed, "attempt", 0, 2))
+	return &apiclient.RunRest{Block: &results, Output: &apiclient.OutputPiece{Data: []byte("said\n")}, Profile: &sums}
+}
+
+func TestTheRestOfARunIsHandedInWithItsEnd(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	c := b.register(t, "c1")
+	j := b.submit(t, "1.26.0")
+	plan := b.start(t, j, c, 1)
+	end := apiclient.RunFinish{Outcome: bench.RunSuccess, Rest: restOf(j)}
+	for range 2 { // repeating it changes nothing
+		require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, end))
+		d, err := b.nobody.Job(t.Context(), j.key)
+		require.NoError(t, err)
+		require.Equal(t, len(j.cases), d.Done)
+		require.Equal(t, bench.RunSuccess, d.Runs[0].Outcome)
+		piece, err := b.nobody.RunLog(t.Context(), plan.Run.ID, apiclient.LogQuery{})
+		require.NoError(t, err)
+		require.Equal(t, apiclient.LogPiece{Run: plan.Run.ID, Data: []byte("said\n"), Next: 5, Complete: true}, piece)
+		profile, err := b.nobody.Profile(t.Context(), plan.Run.ID)
+		require.NoError(t, err)
+		require.Len(t, profile.Attempts, 1)
+		require.Equal(t, 2, profile.Attempts[0].Series[0].Values)
+	}
+}
+
+// A block that is refused leaves the run open, and nothing of the rest is stored.
+func TestARunWhoseLastBlockIsRefusedStaysOpen(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	c := b.register(t, "c1")
+	j := b.submit(t, "1.26.0")
+	plan := b.start(t, j, c, 1)
+	stranger := j.cases[0]
+	stranger.Benchmark = "stranger"
+	for _, wrong := range []apiclient.Block{block([]bench.TestCase{stranger}, 1), {Results: []apiclient.TestCaseResult{{TestCase: j.cases[0]}}}, {Errors: []apiclient.BlockError{{Kind: "odd"}}}} {
+		end := apiclient.RunFinish{Outcome: bench.RunSuccess, Rest: restOf(j)}
+		end.Rest.Block = &wrong
+		err := b.collector.FinishRun(t.Context(), plan.Run.ID, end)
+		require.True(t, apiclient.IsRefusal(err), "%v", err)
+		d, err := b.nobody.Job(t.Context(), j.key)
+		require.NoError(t, err)
+		require.Zero(t, d.Done)
+		require.Nil(t, d.Runs[0].FinishedAt)
+		piece, err := b.nobody.RunLog(t.Context(), plan.Run.ID, apiclient.LogQuery{})
+		require.NoError(t, err)
+		require.Zero(t, piece.Next)
+		profile, err := b.nobody.Profile(t.Context(), plan.Run.ID)
+		require.NoError(t, err)
+		require.Empty(t, profile.Attempts)
+	}
+}
+
+// Samples are worth less than the end of their run.
+func TestARunIsClosedWithoutSamplesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	c := b.register(t, "c1")
+	j := b.submit(t, "1.26.0")
+	plan := b.start(t, j, c, 1)
+	end := apiclient.RunFinish{Outcome: bench.RunSuccess, Rest: restOf(j)}
+	end.Rest.Profile.Batches[0].Attempt = "another"
+	require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, end))
+	d, err := b.nobody.Job(t.Context(), j.key)
+	require.NoError(t, err)
+	require.Equal(t, len(j.cases), d.Done)
+	require.NotNil(t, d.Runs[0].FinishedAt)
+	profile, err := b.nobody.Profile(t.Context(), plan.Run.ID)
+	require.NoError(t, err)
+	require.Empty(t, profile.Attempts)
+}
+
 func TestOutputIsBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/measure"
 )
@@ -33,7 +34,7 @@ type runLog struct {
 	last    []byte
 	dropped int
 
-	offset int64 // only used by ship and flush, never concurrently
+	offset int64 // only used by ship, flush and rest, never concurrently
 }
 
 func newLog(api API, run bench.RunID) *runLog { return &runLog{api: api, run: run} }
@@ -102,6 +103,20 @@ func (l *runLog) flush(ctx context.Context) {
 	if extra := len(l.pending) - maxPendingLog; extra > 0 {
 		l.pending, l.dropped = l.pending[:maxPendingLog], l.dropped+extra
 	}
+}
+
+// maxRest limits the output that is sent with the end of a run, in bytes.
+const maxRest = 64 << 10
+
+// rest returns the output that is still to be sent, if that is little and none was dropped; else
+// nil. It stays pending.
+func (l *runLog) rest() *apiclient.OutputPiece {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.pending) == 0 || len(l.pending) > maxRest || l.dropped > 0 {
+		return nil
+	}
+	return &apiclient.OutputPiece{Offset: l.offset, Data: slices.Clone(l.pending)}
 }
 
 // send sends a piece once.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,7 @@ type profile struct {
 	agent  *profiler.Agent
 	meter  *profiler.Meter
 	config profiler.Config
+	sender *sender
 	log    *slog.Logger
 	// index numbers the measured commands of the run, over all attempts at its test cases.
 	index int
@@ -45,11 +47,11 @@ func (c *Collector) profile(ctx context.Context, plan apiclient.RunPlan, log *sl
 		return nil
 	}
 	// A run is one attempt at its job, by one process.
+	p = &profile{log: log, sender: &sender{api: c.API, run: plan.Run.ID}}
 	config := profiler.Config{
 		Settings: *plan.Profiling, Attempt: string(plan.Run.ID), Host: c.Profiling.Host,
-		Sender: &sender{api: c.API, run: plan.Run.ID}, Log: log, Now: time.Now, Alarm: profiler.NewAlarm,
+		Sender: p.sender, Log: log, Now: time.Now, Alarm: profiler.NewAlarm,
 	}
-	p = &profile{log: log}
 	p.safely(func() {
 		var job, machine []profiler.Collector
 		if config.SystemMetrics {
@@ -114,29 +116,99 @@ func (p *profile) Timed(phase jobrun.Phase, own string, begin, end time.Time) {
 // timed records a phase outside of package jobrun that ends now.
 func (p *profile) timed(phase jobrun.Phase, begin time.Time) { p.Timed(phase, "", begin, time.Now()) }
 
-// end sends what there is, beside whatever the caller does. The function returned waits for it, [profiler.EndWithin] at most.
-func (p *profile) end(ctx context.Context) (wait func()) {
+// end takes the last sample and keeps what is to be sent from then on, beside whatever the caller
+// does. The caller has to close what it returns.
+func (p *profile) end(ctx context.Context) *profileEnd {
 	if p == nil {
-		return func() {}
+		return nil
 	}
-	ended := make(chan struct{})
+	e := &profileEnd{profile: p, gathered: make(chan struct{}), closed: make(chan struct{}), ended: make(chan struct{})}
+	p.sender.keep()
 	go func() {
-		defer close(ended)
+		defer close(e.ended)
 		p.safely(func() {
 			bounded, stop := context.WithTimeout(ctx, profiler.EndWithin)
 			defer stop()
-			sum, exceeding := p.meter.Close()
-			totals := p.agent.End()
-			if bounded.Err() != nil {
+			e.gather()
+			close(e.gathered)
+			select {
+			case <-e.closed:
+			case <-bounded.Done():
 				return
 			}
-			err := p.config.Sender.Send(bounded, profiler.Upload{
-				Attempt: p.config.Attempt, Host: p.config.Host, Batches: []profiler.Batch{}, Summary: &sum, DroppedTotal: totals.Dropped + exceeding,
-			})
-			p.log.DebugContext(ctx, "profile ended", "sent", totals.Sent, "dropped", totals.Dropped, "failed", totals.Failed, "error", err)
+			if !e.sent {
+				for _, u := range e.uploads {
+					if err := p.sender.send(bounded, u); err != nil {
+						p.log.DebugContext(ctx, "samples of the run are lost", "error", err)
+					}
+				}
+			}
 		})
 	}()
-	return func() { <-ended }
+	return e
+}
+
+// profileEnd is the end of a profile. All methods may be called on nil, that of a run without one.
+type profileEnd struct {
+	*profile
+	// gathered is closed once uploads has what is to be sent, closed by the caller, ended when nothing
+	// more happens.
+	gathered, closed, ended chan struct{}
+	uploads                 []profiler.Upload
+	// offered: the caller got the only upload; sent: it has delivered that.
+	offered, sent bool
+}
+
+// gather ends the agent and the meter. The summary goes with the last samples.
+func (e *profileEnd) gather() {
+	sum, exceeding := e.meter.Close()
+	totals := e.agent.End()
+	e.uploads = e.sender.kept()
+	if len(e.uploads) == 0 {
+		e.uploads = []profiler.Upload{{Attempt: e.config.Attempt, Host: e.config.Host, Batches: []profiler.Batch{}}}
+	}
+	last := &e.uploads[len(e.uploads)-1]
+	last.Summary, last.DroppedTotal = &sum, totals.Dropped+exceeding
+}
+
+const (
+	// restWithin bounds how long the end of a run waits for its last samples. They are sent by
+	// themselves if they take longer.
+	restWithin = 100 * time.Millisecond
+	// maxRestValues bounds the samples that go with the end of a run: those of a second.
+	maxRestValues = 2000
+)
+
+// rest returns what is to be sent if that is little and there soon; else nil.
+func (e *profileEnd) rest() *profiler.Upload {
+	if e == nil {
+		return nil
+	}
+	bound := time.NewTimer(restWithin)
+	defer bound.Stop()
+	select {
+	case <-e.gathered:
+	case <-e.ended:
+		return nil
+	case <-bound.C:
+		return nil
+	}
+	if len(e.uploads) != 1 || e.uploads[0].Values() > maxRestValues {
+		return nil
+	}
+	e.offered = true
+	return &e.uploads[0]
+}
+
+// close sends what the caller got by rest and could not deliver, or did not get. It returns within
+// [profiler.EndWithin].
+func (e *profileEnd) close(delivered bool) {
+	if e == nil {
+		return
+	}
+	e.sent = e.offered && delivered
+	close(e.closed)
+	<-e.ended
 }
 
 // sender sends the uploads of a run.
@@ -145,10 +217,39 @@ type sender struct {
 	run bench.RunID
 	// vain is set once the API has answered that it takes none.
 	vain atomic.Bool
+
+	mu      sync.Mutex
+	keeping bool
+	uploads []profiler.Upload
+}
+
+// keep makes Send keep uploads from now on.
+func (s *sender) keep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keeping = true
+}
+
+// kept returns the uploads that were kept.
+func (s *sender) kept() []profiler.Upload {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.uploads
 }
 
 // Send implements [profiler.Sender].
 func (s *sender) Send(ctx context.Context, u profiler.Upload) error {
+	s.mu.Lock()
+	if s.keeping {
+		s.uploads = append(s.uploads, u)
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.Unlock()
+	return s.send(ctx, u)
+}
+
+func (s *sender) send(ctx context.Context, u profiler.Upload) error {
 	if s.vain.Load() {
 		return profiler.ErrNoReceiver
 	}

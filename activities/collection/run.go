@@ -66,19 +66,19 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 	shipping, endShipping := context.WithCancel(ctx)
 	shipped := make(chan struct{})
 	go func() { defer close(shipped); out.ship(shipping, logShipEvery) }()
-	s := &sink{collector: c, run: run, inTurns: plan.Job.Versus != "", used: usage{now: c.Machine.Now}, delivered: make(map[bench.TestCase]bool)}
+	s := &sink{
+		collector: c, run: run, inTurns: plan.Job.Versus != "", single: plan.Command != nil, used: usage{now: c.Machine.Now}, delivered: make(map[bench.TestCase]bool),
+	}
 	s.profile = c.profile(ctx, plan, c.Log.With("run", run))
 
 	err = c.measure(ctx, plan, s, out)
-	if err == nil || overran(err) {
+	if s.rest == nil && (err == nil || overran(err)) {
 		began := time.Now()
 		if flushed := c.flush(ctx, run); flushed != nil {
 			err = flushed
 		}
 		s.profile.timed(jobrun.Uploading, began)
 	}
-	profileSent := s.profile.end(ctx) // while the end is told
-	defer profileSent()
 	endShipping()
 	<-shipped
 	return c.finish(ctx, run, s, out, err)
@@ -196,15 +196,13 @@ func (c *Collector) failed(err error) error {
 }
 
 // finish records the end of the run: with the error that ended it, else with
-// the outcome of its test cases.
+// the outcome of its test cases. The rest of the run goes with it if that is little: most
+// commands need no other request after the fence.
 func (c *Collector) finish(ctx context.Context, run bench.RunID, s *sink, out *runLog, err error) (bench.RunOutcome, error) {
 	if err == nil {
 		err = s.verdict()
 	}
-	finish := apiclient.RunFinish{Outcome: outcomeOf(ctx, err), OutputTail: out.tail()}
-	finish.Seconds, finish.PeakMemory, finish.CPUSeconds = s.used.measured.Seconds(), s.used.peakMemory, s.used.cpu.Seconds()
 	if err != nil {
-		finish.Message = err.Error()
 		fmt.Fprintln(out, "== run ended:", err)
 	}
 	telling, stop := telling(ctx)
@@ -212,14 +210,49 @@ func (c *Collector) finish(ctx context.Context, run bench.RunID, s *sink, out *r
 	if ctx.Err() != nil {
 		c.flushHeld(telling)
 	}
-	told := apiclient.Retry(telling, c.Upload, func(ctx context.Context) error {
-		out.flush(ctx)
-		return c.API.FinishRun(ctx, run, finish)
-	})
+	profile := s.profile.end(ctx)
+	rest := apiclient.RunRest{Block: s.rest, Output: out.rest(), Profile: profile.rest()}
+	told := c.tell(telling, out, run, s.end(ctx, out, err), &rest)
+	profile.close(told == nil)
+	if apiclient.IsRefusal(told) {
+		// Each part by itself, as an older API demands, and so that one that is refused keeps
+		// away none of the others.
+		if flushed := c.flush(telling, run); flushed != nil && err == nil {
+			err = flushed
+		}
+		told = c.tell(telling, out, run, s.end(ctx, out, err), nil)
+	} else if told == nil && s.rest != nil {
+		if err := c.Spool.Remove(run, s.restNumber); err != nil {
+			c.Log.WarnContext(ctx, "a delivered block stays in the spool and is sent again", "run", run, "block", s.restNumber, "error", err)
+		}
+	}
 	if told != nil && err == nil {
 		return bench.RunLost, infrastructure(fmt.Errorf("closing the run: %w", told))
 	}
-	return finish.Outcome, err
+	return outcomeOf(ctx, err), err
+}
+
+// tell closes the run.
+func (c *Collector) tell(ctx context.Context, out *runLog, run bench.RunID, end apiclient.RunFinish, rest *apiclient.RunRest) error {
+	end.Rest = rest
+	return apiclient.Retry(ctx, c.Upload, func(ctx context.Context) error {
+		if rest == nil || rest.Output == nil {
+			out.flush(ctx)
+		}
+		return c.API.FinishRun(ctx, run, end)
+	})
+}
+
+// end describes the end of the run.
+func (s *sink) end(ctx context.Context, out *runLog, err error) apiclient.RunFinish {
+	end := apiclient.RunFinish{
+		Outcome: outcomeOf(ctx, err), OutputTail: out.tail(),
+		Seconds: s.used.measured.Seconds(), PeakMemory: s.used.peakMemory, CPUSeconds: s.used.cpu.Seconds(),
+	}
+	if err != nil {
+		end.Message = err.Error()
+	}
+	return end
 }
 
 // tellFor bounds the report of a run's end once the run was cancelled or the collector
@@ -278,6 +311,10 @@ type sink struct {
 	failures []jobrun.Result
 	results  int
 	used     usage
+	// single: the run has one block, which is handed in with its end; rest is that block.
+	single     bool
+	rest       *apiclient.Block
+	restNumber int
 	// base is added to the numbers of blocks, blocks is the last one's number.
 	base, blocks int
 	delivered    map[bench.TestCase]bool
@@ -318,7 +355,36 @@ func (s *sink) Block(ctx context.Context, b jobrun.Block) error {
 		block.Results = append(block.Results, result)
 	}
 	s.blocks = s.base + b.Number
+	if s.single && s.rest == nil && isLittle(block) {
+		return s.keepForEnd(ctx, block)
+	}
 	return s.collector.keep(ctx, s.run, s.blocks, block)
+}
+
+// isLittle reports whether a block may be sent with the end of a run: in one request with
+// everything else, which no proxy should find too large.
+func isLittle(block apiclient.Block) bool {
+	values, text := 0, 0
+	for _, r := range block.Results {
+		for _, c := range r.Collections {
+			values, text = values+len(c.Values), text+len(c.Facts)
+		}
+	}
+	for _, e := range block.Errors {
+		text += len(e.Message) + len(e.OutputTail)
+	}
+	return values <= maxRestValues && text <= maxRest
+}
+
+// keepForEnd makes a block safe that is handed in with the run's end. If the disk does not take
+// it, it is uploaded at once.
+func (s *sink) keepForEnd(ctx context.Context, block apiclient.Block) error {
+	if err := s.collector.Spool.Put(ctx, s.run, s.blocks, block); err != nil {
+		return s.collector.keep(ctx, s.run, s.blocks, block)
+	}
+	s.collector.phase(ctx, s.run, string(jobrun.Uploading))
+	s.rest, s.restNumber = &block, s.blocks
+	return ctx.Err()
 }
 
 // lacking returns the test cases that were not delivered yet.

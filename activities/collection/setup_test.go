@@ -3,16 +3,20 @@
 package collection_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,6 +112,23 @@ type gate struct {
 	mu     sync.Mutex
 	away   func(path string) bool
 	answer http.HandlerFunc
+	// older refuses what an older API does not know.
+	older bool
+	paths []string // of all calls
+}
+
+// isOlder makes the gate refuse the rest of a run with its end, as an older API does.
+func (g *gate) isOlder() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.older = true
+}
+
+// called lists the last parts of the paths of all calls.
+func (g *gate) called() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.paths)
 }
 
 // reply makes the gate answer the selected calls in the API's place.
@@ -127,9 +148,21 @@ func (g *gate) refuse(away func(path string) bool) {
 func (g *gate) before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.mu.Lock()
+		g.paths = append(g.paths, path.Base(r.URL.Path))
 		away := g.away != nil && g.away(r.URL.Path)
-		answer := g.answer
+		answer, older := g.answer, g.older
 		g.mu.Unlock()
+		if older && strings.HasSuffix(r.URL.Path, "/finish") {
+			body, err := io.ReadAll(r.Body)
+			if err != nil || bytes.Contains(body, []byte(`"rest":`)) {
+				w.Header().Set(apiclient.HeaderAPI, "1")
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(http.StatusUnprocessableEntity)
+				_, _ = io.WriteString(w, `{"type": "urn:benchloom:invalid", "status": 422, "detail": "unexpected property"}`)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
 		if away && answer != nil {
 			answer(w, r)
 			return

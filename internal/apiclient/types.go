@@ -378,6 +378,21 @@ type RunFinish struct {
 	CPUSeconds float64 `json:"cpu_seconds,omitempty" minimum:"0" doc:"CPU time of all its processes; 0: not known."`
 	Message    string  `json:"message,omitempty"`
 	OutputTail string  `json:"output_tail,omitempty"`
+	// Rest is what was not handed in before.
+	Rest *RunRest `json:"rest,omitempty" doc:"What was not uploaded before; absent: nothing."`
+}
+
+// RunRest is what a short run hands in with its end, instead of uploading each part by itself.
+type RunRest struct {
+	Block   *Block           `json:"block,omitempty" doc:"Last block, as by upload-block. If it is refused, the run is not closed."`
+	Output  *OutputPiece     `json:"output,omitempty" doc:"Last piece of output, as by append-run-log."`
+	Profile *profiler.Upload `json:"profile,omitempty" doc:"Last samples, as by upload-profile. If they are refused, the run is closed without them."`
+}
+
+// OutputPiece is a piece of a run's output.
+type OutputPiece struct {
+	Offset int64  `json:"offset" minimum:"0" doc:"Offset of this piece in bytes."`
+	Data   []byte `json:"data"`
 }
 
 // Info describes the API.
