@@ -48,6 +48,9 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, opts HandOutOptio
 		if err := lock(ctx, tx, "hand-out "+taskQueue); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, planned); err != nil {
+			return err
+		}
 		live, err := liveCollectors(ctx, tx, taskQueue)
 		if err != nil {
 			return err
@@ -84,30 +87,16 @@ type handOut struct {
 	looked    map[string]position // by queue: the last job read
 	limited   bool                // the lock on accounts with limits is held
 	chosen    []fairshare.Candidate
-	more      bool   // unread jobs may follow the held ones
-	plans     string // how statements are planned now; empty: as Postgres likes
+	more      bool // unread jobs may follow the held ones
 }
 
-// Statements that look for the next jobs are planned anew each time: a plan kept from when
-// few jobs waited is too slow when many do. Those that look jobs up by their IDs are planned
-// once for each connection, which takes ten times as long as carrying them out, and by
-// indexes alone, so that it does not matter how many rows there were then.
-const (
-	plannedEachTime = `select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'on', true),
-		set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true)`
-	plannedOnce = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
-		set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
-)
-
-// plan sets how the next statements are planned, until the transaction ends.
-func (h *handOut) plan(ctx context.Context, how string) error {
-	if h.plans == how {
-		return nil
-	}
-	h.plans = how
-	_, err := h.tx.Exec(ctx, how)
-	return err
-}
+// planned has the statements of a hand-out planned once for each connection, which takes ten times
+// as long as carrying them out. A plan may be as old as its connection, from when nothing waited or
+// very much. So each statement is planned by the indexes that are made for it, whatever the numbers
+// of rows were: by what it looks up and in the order that it asks for.
+const planned = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
+	set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
 // position orders the jobs of a queue: jobs that have begun before go first, then those
 // of the oldest request.
@@ -119,9 +108,6 @@ type position struct {
 
 // choose locks the next jobs, and holds those that may not run yet.
 func (h *handOut) choose(ctx context.Context, depth func(fairshare.Class) int) error {
-	if err := h.plan(ctx, plannedEachTime); err != nil {
-		return err
-	}
 	backlogs, err := h.backlogs(ctx)
 	if err != nil {
 		return err
@@ -172,6 +158,9 @@ func wasted(taskQueue, queue string) string {
 // that were cancelled there. Temporal has charged the queue's fairness key for them, so a
 // new key is used. While jobs wait there the key stays; otherwise a queue that keeps
 // cancelling would never be charged.
+//
+// Of the jobs in Temporal, only an index of task queues and queues has those of a range of
+// queues in their order.
 func (h *handOut) backlogs(ctx context.Context) ([]fairshare.Backlog, error) {
 	return all[fairshare.Backlog](ctx, h.tx, `
 		with recursive queues as (
@@ -183,8 +172,10 @@ func (h *handOut) backlogs(ctx context.Context) ([]fairshare.Backlog, error) {
 		)
 		select q.queue, there.jobs as in_temporal, coalesce(there.turn, `+wasted("$1", "q.queue")+`) as turn
 		from queues q cross join lateral (
-			select count(*) as jobs, max(t.turn) as turn from job_queue t
-			where t.task_queue = $1 and t.queue = q.queue and t.status = 'handed_out') there
+			select count(*) as jobs, max(t.turn) as turn from (
+				select status, turn from job_queue
+				where task_queue = $1 and queue between q.queue and q.queue and status in ('handed_out', 'in_progress') order by queue) t
+			where t.status = 'handed_out') there
 		where q.queue is not null order by q.queue`, h.taskQueue)
 }
 
@@ -202,9 +193,6 @@ func (h *handOut) next(ctx context.Context, most int, passLocked bool) ([]fairsh
 		position
 		Queue   string
 		Unsized bool
-	}
-	if err := h.plan(ctx, plannedEachTime); err != nil {
-		return nil, err
 	}
 	found, err := all[row](ctx, h.tx, `
 		select q.queue, c.* from unnest(@queues::text[], @fresh::boolean[], @created::timestamptz[], @ids::bigint[]) as q (queue, fresh, created, id)
@@ -234,9 +222,6 @@ func (h *handOut) next(ctx context.Context, most int, passLocked bool) ([]fairsh
 // separate statement that sees all earlier decisions. A transaction that has locked jobs
 // already must not wait for more, as their holders may be waiting for it: it skips them.
 func (h *handOut) lock(ctx context.Context, ids []int64, passLocked bool) ([]fairshare.Candidate, error) {
-	if err := h.plan(ctx, plannedOnce); err != nil {
-		return nil, err
-	}
 	how := "for update"
 	if passLocked {
 		how += " skip locked"
@@ -336,9 +321,6 @@ func (h *handOut) write(ctx context.Context) ([]bench.HandOut, error) {
 	ids, weights, levels, turns := make([]int64, n), make([]float64, n), make([]int, n), make([]int, n)
 	for i, c := range choices {
 		ids[i], weights[i], levels[i], turns[i] = c.ID, c.Weight, c.Level, c.Turn
-	}
-	if err := h.plan(ctx, plannedOnce); err != nil {
-		return nil, err
 	}
 	rows, err := all[handOutRow](ctx, h.tx, `
 		with handed as (

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"testing"
@@ -91,6 +92,34 @@ func (r record) counted(do func(s *store.Store)) {
 	require.Eventually(r.t, func() bool {
 		return r.count(`select count(*) from pg_stat_activity where datname = current_database() and application_name = 'counted'`) == 0
 	}, 2*time.Minute, 20*time.Millisecond)
+}
+
+// A connection keeps the plans that it made while hardly anything waited.
+func TestHandOutReadsNoMoreByOldPlans(t *testing.T) {
+	t.Parallel()
+	const queues, waiting, most = 20, 1000, 10
+	r := newRecord(t)
+	r.register("bench-0")
+	request := r.inProgress(release(t, "v1"))
+	r.waiting(request, "user:first", "first", 1)
+	start, written := r.reads("job_queue"), 0
+	r.counted(func(s *store.Store) {
+		out, err := s.HandOut(t.Context(), small.TaskQueue(), depth(most))
+		require.NoError(t, err)
+		require.Len(t, out, 1)
+		before := r.reads("job_queue")
+		for i := range queues {
+			name := fmt.Sprint("user", i)
+			r.waiting(request, "user:"+name, name, waiting)
+		}
+		written = r.reads("job_queue") - before // rows that refer to the jobs
+		for range 3 {
+			out, err = s.HandOut(t.Context(), small.TaskQueue(), depth(most))
+			require.NoError(t, err)
+		}
+		require.Empty(t, out)
+	})
+	require.LessOrEqual(t, r.reads("job_queue")-start-written, 15*queues*most)
 }
 
 func TestManyHeldJobsDelayNoOthers(t *testing.T) {
