@@ -76,6 +76,10 @@ func (c Connection) options() (client.Options, error) {
 	}
 	options.Identity = c.Identity
 	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, c.GRPC...)
+	if webguard.Loopback(hostOf(options.HostPort)) {
+		// To compress takes the machine longer than to copy, and what runs beside it is measured.
+		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
+	}
 	options.MetricsHandler = c.Metrics
 	options.Logger = sdklog.NewStructuredLogger(c.Log)
 	if c.Token == "" || options.Credentials != nil {

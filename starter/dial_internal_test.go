@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 )
 
 func TestATokenGoesToTemporalOnlyWhereNobodyCanReadIt(t *testing.T) {
@@ -44,5 +45,15 @@ func TestATokenGoesToTemporalOnlyWhereNobodyCanReadIt(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.want, headers["authorization"])
 		})
+	}
+}
+
+// Only networks gain from compression.
+func TestNothingIsCompressedOnOneMachine(t *testing.T) {
+	for address, none := range map[string]bool{"": true, "127.0.0.1:7233": true, "localhost:7233": true, "[::1]:7233": true, "temporal.example.org:7233": false} {
+		options, err := Connection{Address: address, Log: slog.New(slog.DiscardHandler)}.options()
+		require.NoError(t, err)
+		_, is := options.ConnectionOptions.GrpcCompression.(*client.GrpcCompressionNone)
+		require.Equal(t, none, is, address)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -74,46 +74,100 @@ func unpaired(text []byte) int {
 
 // level is an object or a list being read.
 type level struct {
-	keys map[string]bool // nil for a list
-	// value: a key was read, and its value comes next.
-	value bool
+	object bool
+	// key: what comes next is a key.
+	key bool
+	// keys are those of the object so far, without quotes and escapes; many are in known, too.
+	keys  [][]byte
+	known map[string]bool
 }
 
-// twice returns an error that names the first duplicate key.
-func twice(text []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber() // the values of numbers do not matter
-	var open []level
-	for {
-		token, err := decoder.Token()
-		if err != nil {
-			return nil //nolint:nilerr // its end, or not JSON: the decoder reports it
+// many is the number of keys from which they are looked up in a map.
+const many = 16
+
+// add adds a key and reports whether it was there already.
+func (l *level) add(key []byte) (again bool) {
+	if l.known == nil {
+		if slices.ContainsFunc(l.keys, func(k []byte) bool { return bytes.Equal(k, key) }) {
+			return true
 		}
-		if len(open) > 0 {
-			top := &open[len(open)-1]
-			if key, ok := token.(string); ok && top.keys != nil && !top.value {
-				name := key
-				if len(open) == 1 {
-					name = strings.ToLower(key)
-				}
-				if top.keys[name] {
-					return fmt.Errorf("the key %.40q is there twice: one of its values would be dropped; leave one out", key)
-				}
-				top.keys[name], top.value = true, true
+		l.keys = append(l.keys, key)
+		if len(l.keys) == many {
+			l.known = make(map[string]bool)
+			for _, k := range l.keys {
+				l.known[string(k)] = true
+			}
+		}
+		return false
+	}
+	again = l.known[string(key)]
+	l.known[string(key)] = true
+	return again
+}
+
+// twice returns an error that names the first duplicate key. It reads the text once: requests
+// of collectors hold thousands of values.
+func twice(text []byte) error {
+	if !json.Valid(text) {
+		return nil // the decoder reports it
+	}
+	var open []level
+	for at := 0; at < len(text); at++ {
+		switch text[at] {
+		case '{', '[':
+			open = descend(open, text[at] == '{')
+		case '}', ']':
+			open = open[:len(open)-1]
+		case ',':
+			open[len(open)-1].key = open[len(open)-1].object
+		case '"':
+			begin := at
+			at = endOf(text, begin)
+			if len(open) == 0 || !open[len(open)-1].key {
 				continue
 			}
-			top.value = false
-		}
-		switch token {
-		case json.Delim('{'):
-			open = append(open, level{keys: make(map[string]bool)})
-		case json.Delim('['):
-			open = append(open, level{})
-		case json.Delim('}'), json.Delim(']'):
-			open = open[:len(open)-1]
-			if len(open) == 0 {
-				return nil // what follows is not part of it
+			open[len(open)-1].key = false
+			key := plain(text[begin : at+1])
+			name := key
+			if len(open) == 1 {
+				name = bytes.ToLower(key)
+			}
+			if open[len(open)-1].add(name) {
+				return fmt.Errorf("the key %.40q is there twice: one of its values would be dropped; leave one out", key)
 			}
 		}
 	}
+	return nil
+}
+
+// descend adds a level, with the memory of one that was there before.
+func descend(open []level, object bool) []level {
+	if n := len(open); n < cap(open) {
+		open = open[:n+1]
+		open[n] = level{object: object, key: object, keys: open[n].keys[:0]}
+		return open
+	}
+	return append(open, level{object: object, key: object})
+}
+
+// endOf returns the offset of the quote that ends the string that begins at an offset.
+func endOf(text []byte, begin int) int {
+	at := begin + 1
+	for text[at] != '"' {
+		if text[at] == '\\' {
+			at++ // what it escapes
+		}
+		at++
+	}
+	return at
+}
+
+// plain returns the value of a string.
+func plain(quoted []byte) []byte {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return quoted[1 : len(quoted)-1]
+	}
+	var s string
+	_ = json.Unmarshal(quoted, &s) // it is valid
+	return []byte(s)
 }
