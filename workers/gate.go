@@ -130,7 +130,7 @@ func (g *Gate) change(do func(now time.Time)) {
 
 func (g *Gate) closePolls(now time.Time) {
 	for p := range g.polls {
-		if !p.open {
+		if p.open == nil {
 			continue
 		}
 		if may, _ := g.gate.MayPoll(p.lane, now); !may {
@@ -144,8 +144,10 @@ func (g *Gate) closePolls(now time.Time) {
 type poll struct {
 	gate *Gate
 	lane machinegate.Lane
-	// open: the worker polls. busy: it runs a task from the poll.
-	open, busy bool
+	// open is the permit with which the worker polls, busy that of the task that occupies the
+	// machine; nil: there is none. The worker keeps that of a task until the server has heard of
+	// its end, while it polls for the next one already.
+	open, busy *worker.SlotPermit
 	// closing: it takes no more tasks. closed tells its worker.
 	closing bool
 	closed  chan struct{}
@@ -180,7 +182,7 @@ func (p *poll) shut(ctx context.Context) {
 	for {
 		p.gate.mu.Lock()
 		p.close()
-		busy, changed := p.busy, p.gate.changed
+		busy, changed := p.busy != nil, p.gate.changed
 		p.gate.mu.Unlock()
 		if !busy {
 			return
@@ -206,15 +208,23 @@ func (p *poll) admit() (release func(), ok bool) {
 		return nil, false
 	}
 	g.closePolls(now)
-	return func() { g.change(func(now time.Time) { g.gate.End(p.lane.Slot, now) }) }, true
+	own := p.busy
+	return func() {
+		g.change(func(now time.Time) {
+			g.gate.End(p.lane.Slot, now)
+			if p.busy == own {
+				p.busy = nil
+			}
+		})
+	}, true
 }
 
 // ReserveSlot waits until the lane may be polled; see [worker.SlotSupplier].
 func (p *poll) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*worker.SlotPermit, error) {
 	for {
-		opened, again, changed := p.tryOpen()
-		if opened {
-			return &worker.SlotPermit{}, nil
+		permit, again, changed := p.tryOpen()
+		if permit != nil {
+			return permit, nil
 		}
 		if err := waitFor(ctx, again, changed); err != nil {
 			return nil, err
@@ -222,18 +232,21 @@ func (p *poll) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*
 	}
 }
 
-func (p *poll) tryOpen() (opened bool, again time.Duration, changed <-chan struct{}) {
+func (p *poll) tryOpen() (permit *worker.SlotPermit, again time.Duration, changed <-chan struct{}) {
 	g := p.gate
 	room := g.hasRoom(p.lane.Slot)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case p.closing || p.open || p.busy:
-		return false, 0, g.changed
+	case p.closing || p.open != nil || p.busy != nil:
+		return nil, 0, g.changed
 	case !room:
-		return false, roomEvery, g.changed
+		return nil, roomEvery, g.changed
 	}
-	p.open, again = g.gate.MayPoll(p.lane, time.Now())
+	may, again := g.gate.MayPoll(p.lane, time.Now())
+	if may {
+		p.open = &worker.SlotPermit{}
+	}
 	return p.open, again, g.changed
 }
 
@@ -259,16 +272,23 @@ func waitFor(ctx context.Context, again time.Duration, changed <-chan struct{}) 
 func (p *poll) TryReserveSlot(worker.SlotReservationInfo) *worker.SlotPermit { return nil }
 
 // MarkSlotUsed records that the poll has returned a task.
-func (p *poll) MarkSlotUsed(worker.SlotMarkUsedInfo) {
+func (p *poll) MarkSlotUsed(info worker.SlotMarkUsedInfo) {
 	p.gate.mu.Lock()
 	defer p.gate.mu.Unlock()
-	p.open, p.busy = false, true
+	p.open, p.busy = nil, info.Permit()
 }
 
 // ReleaseSlot records that the worker has finished the task, or that the poll
 // returned none.
-func (p *poll) ReleaseSlot(worker.SlotReleaseInfo) {
-	p.gate.change(func(time.Time) { p.open, p.busy = false, false })
+func (p *poll) ReleaseSlot(info worker.SlotReleaseInfo) {
+	p.gate.change(func(time.Time) {
+		switch info.Permit() {
+		case p.open:
+			p.open = nil
+		case p.busy:
+			p.busy = nil
+		}
+	})
 }
 
 // MaxSlots is one: a collector runs one job at a time.
