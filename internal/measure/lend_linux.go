@@ -12,11 +12,11 @@ import (
 // begins. A collector that has nothing to do keeps off them, since it may have to tell what others do there.
 const lentFor = time.Second
 
-// lending lets this process use the CPUs of an empty slot. The sandbox's lock guards it.
+// lending lets this process run on the CPUs of an empty slot. The sandbox's lock guards it.
 type lending struct {
-	// own are the CPUs of this process, all those and the slot's; nil: nothing is lent.
-	own, all unix.CPUSetDynamic
-	lent     bool
+	// own are the CPUs of this process, slot those of the slot; nil: nothing is lent.
+	own, slot unix.CPUSetDynamic
+	lent      bool
 	// over takes the CPUs back.
 	over *time.Timer
 }
@@ -30,21 +30,19 @@ func newLending(config SandboxConfig) (l lending, err error) {
 	if err != nil {
 		return l, err
 	}
-	all, err := allowedCPUs()
-	if err != nil {
-		return l, err
-	}
+	slot := unix.NewCPUSet(maxCPU + 1)
 	for _, cpu := range config.CPUs {
 		if own.IsSet(cpu) {
 			return l, fmt.Errorf("CPU %d cannot be lent: this process does not keep off it", cpu)
 		}
-		all.Set(cpu)
+		slot.Set(cpu)
 	}
-	l.own, l.all = own, all
+	l.own, l.slot = own, slot
 	return l, nil
 }
 
-// lend lets the threads of this process use the slot's CPUs, and what they start. The slot must be empty.
+// lend moves the threads of this process to the slot's CPUs, and with them what they start. The slot must be empty. They leave
+// their own CPUs: others use these, and wait for this process.
 func (s *Sandbox) lend() error {
 	l := &s.lending
 	if l.own == nil {
@@ -59,7 +57,7 @@ func (s *Sandbox) lend() error {
 	}
 	l.over.Reset(lentFor)
 	l.lent = true
-	return bind(os.Getpid(), l.all, s.launcher.tid)
+	return bind(os.Getpid(), l.slot, s.launcher.tid)
 }
 
 // Reclaim ends what [SandboxConfig.Lend] allows, before a command is to run: [Sandbox.Run] does the same, but whoever reads

@@ -30,7 +30,7 @@ type SandboxConfig struct {
 	WorkDir string
 	// CPUs are the logical CPUs that commands may use; empty means all.
 	CPUs CPUList
-	// Lend lets the calling process use CPUs, of which it must keep off otherwise (see [Avoid]), while the slot is empty: from
+	// Lend lets the calling process run on CPUs, of which it must keep off otherwise (see [Avoid]), while the slot is empty: from
 	// [Sandbox.Clean] until the next [Sandbox.Reclaim] or [Sandbox.Run], for a second at most. Only for a process without
 	// another slot. On other systems than Linux it does nothing.
 	Lend bool
