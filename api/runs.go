@@ -31,7 +31,7 @@ type RunRecord interface {
 	// AppendLog keeps at most limit bytes of a run's output; next is the stored size.
 	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error)
 	// FinishRunWith closes a run after storing the rest of it, or does nothing of both.
-	FinishRunWith(ctx context.Context, run bench.RunID, end bench.RunEnd, rest bench.RunRest) (bench.BlockReceipt, error)
+	FinishRunWith(ctx context.Context, run bench.RunID, end bench.RunEnd, rest bench.RunRest) (bench.RunClosed, error)
 	profileStore
 	// JudgeCollector sets a run's collector aside if its last runs are disturbed, and
 	// reports whether it did.
@@ -259,12 +259,12 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 	if err != nil {
 		return nil, err
 	}
-	receipt, err := s.record.FinishRunWith(ctx, id, end, rest)
+	closed, err := s.record.FinishRunWith(ctx, id, end, rest)
 	if err != nil {
 		return nil, unknownRun(id, err)
 	}
-	if receipt.Superseded > 0 {
-		s.Log.InfoContext(ctx, "results were superseded", "run", id, "superseded", receipt.Superseded, "accepted", receipt.Accepted)
+	if closed.Block.Superseded > 0 {
+		s.Log.InfoContext(ctx, "results were superseded", "run", id, "superseded", closed.Block.Superseded, "accepted", closed.Block.Accepted)
 	}
 	s.announcer.ended(id)
 	if in.Body.Rest != nil && in.Body.Rest.Profile != nil {
@@ -272,12 +272,14 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 			s.Log.WarnContext(ctx, "samples of a run are lost", "run", id, "error", err)
 		}
 	}
-	c, setAside, err := s.record.JudgeCollector(ctx, id, s.OfflineAfter)
-	if err != nil && !errors.Is(err, store.ErrNotFound) { // it may have been removed
-		return nil, err
-	}
-	if setAside {
-		s.Log.WarnContext(ctx, "collector set aside until its machine is quiet", "collector", c.Name, "reason", c.DisturbedBy)
+	if closed.Kind != bench.KindCommand { // commands do not count
+		c, setAside, err := s.record.JudgeCollector(ctx, id, s.OfflineAfter)
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // it may have been removed
+			return nil, err
+		}
+		if setAside {
+			s.Log.WarnContext(ctx, "collector set aside until its machine is quiet", "collector", c.Name, "reason", c.DisturbedBy)
+		}
 	}
 	if end.Outcome == bench.RunFailure { // Temporal retries it by itself
 		if err := s.goFirst(ctx, id); err != nil {

@@ -81,7 +81,24 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 	}
 	endShipping()
 	<-shipped
+	if s.left { // the slot is cleaned while the end is told
+		cleaned := c.clean(ctx, s)
+		defer cleaned()
+	}
 	return c.finish(ctx, run, s, out, err)
+}
+
+// clean cleans the slot beside whatever the caller does. The function returned waits for it. A slot
+// that cannot be cleaned does not concern the results of its last job: the next one fails.
+func (c *Collector) clean(ctx context.Context, s *sink) (wait func()) {
+	cleaned := make(chan struct{})
+	go func() {
+		defer close(cleaned)
+		if err := c.Machine.Sandbox.Clean(context.WithoutCancel(ctx)); err != nil {
+			c.Log.WarnContext(ctx, "the slot could not be cleaned after a job; the next one tries again", "run", s.run, "error", err)
+		}
+	}()
+	return func() { <-cleaned }
 }
 
 // measure runs the job; its blocks are in the spool or uploaded when it
@@ -107,6 +124,7 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	}
 	if plan.Command != nil {
 		c.phase(ctx, plan.Run.ID, string(jobrun.Fetching))
+		m.Leave, s.left = true, true // it has no artifacts, which must be hidden before they are released
 		job.Command = &jobrun.Command{Argv: plan.Command.Argv, Env: environment(plan.Command.Env), Timeout: time.Duration(plan.Command.TimeoutSeconds) * time.Second, Script: plan.Script, Revisions: c.Revisions, Keep: s.keepFiles}
 		return c.within(ctx, plan, s, func(ctx context.Context) error { return c.job(ctx, m, job, s, out) })
 	}
@@ -315,6 +333,8 @@ type sink struct {
 	single     bool
 	rest       *apiclient.Block
 	restNumber int
+	// left: the job leaves the slot as it is.
+	left bool
 	// base is added to the numbers of blocks, blocks is the last one's number.
 	base, blocks int
 	delivered    map[bench.TestCase]bool

@@ -9,7 +9,7 @@ import (
 
 // noticeEvery is the time within which one request hears of the end of its batch's jobs at
 // most once: it counts them all when it hears. The end of the last job is told at once.
-const noticeEvery = time.Second
+const noticeEvery = 3 * time.Second
 
 // notices decides when the requests of batches hear of ended jobs. What a killed process
 // owed a request follows with the next end, or when the request counts by itself.

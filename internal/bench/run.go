@@ -132,6 +132,12 @@ type RunBlock struct {
 	Errors  []RunError
 }
 
+// RunClosed says what became of the rest of a run, and of which kind its job is.
+type RunClosed struct {
+	Kind  JobKind
+	Block BlockReceipt
+}
+
 // RunOutput is a piece of a run's output, which begins at an offset in bytes. At most Limit
 // bytes of the whole output are kept.
 type RunOutput struct {

@@ -72,6 +72,8 @@ type Machine struct {
 	Sampled func(measure.Sample)
 	// Watcher, if set, accompanies each job.
 	Watcher Watcher
+	// Leave leaves the slot as it is when the job has ended. The caller cleans it, while it hands in the job.
+	Leave bool
 }
 
 func (m Machine) check() error {

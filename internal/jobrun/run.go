@@ -79,7 +79,9 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if err := r.room(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.m.Sandbox.Clean(context.WithoutCancel(ctx))) }()
+	if !r.m.Leave {
+		defer func() { err = errors.Join(err, r.m.Sandbox.Clean(context.WithoutCancel(ctx))) }()
+	}
 	if err := r.show(); err != nil {
 		return err
 	}

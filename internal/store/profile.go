@@ -83,29 +83,25 @@ func (s *Store) StoreProfile(ctx context.Context, run bench.RunID, u profiler.Up
 }
 
 func storeProfile(ctx context.Context, tx pgx.Tx, run bench.RunID, u profiler.Upload) (receipt ProfileReceipt, err error) {
-	if _, err := tx.Exec(ctx, `select set_config('statement_timeout', '5s', true), set_config('lock_timeout', '2s', true)`); err != nil {
-		return receipt, err
-	}
 	type place struct {
 		Project string
 		Outcome bench.RunOutcome
 		Late    bool
 	}
-	p, err := one[place](ctx, tx, `
+	var p place
+	var attempts []profileAttempt
+	ask := new(pgx.Batch) // at once, with the lock before what it is held for
+	ask.Queue(`select set_config('statement_timeout', '5s', true), set_config('lock_timeout', '2s', true)`)
+	queueOne(ask, &p, `
 		select j.project, n.outcome, n.finished_at < now() - make_interval(secs => $2) is true as late
 		from job_run n join job_queue j on j.id = n.job_id where n.id = $1`, run, LateProfile.Seconds())
-	if err != nil {
+	queueLock(ask, "samples of run "+string(run))
+	queueAll(ask, &attempts, profileAttempts, run)
+	if err := tx.SendBatch(ctx, ask).Close(); err != nil {
 		return receipt, err
 	}
 	if p.Late {
 		return receipt, fmt.Errorf("%w as %s, more than %v ago", ErrRunClosed, p.Outcome, LateProfile)
-	}
-	if err := lock(ctx, tx, "samples of run "+string(run)); err != nil {
-		return receipt, err
-	}
-	attempts, err := profileAttempts(ctx, tx, run)
-	if err != nil {
-		return receipt, err
 	}
 	part := 1
 	for _, a := range attempts {
@@ -130,10 +126,8 @@ func storeProfile(ctx context.Context, tx pgx.Tx, run bench.RunID, u profiler.Up
 	return receipt, added.write(ctx, tx, attempts[at], part, u)
 }
 
-func profileAttempts(ctx context.Context, q querier, run bench.RunID) ([]profileAttempt, error) {
-	return all[profileAttempt](ctx, q, `
-		select id, name, number, part, began_at, series, summary is not null as ended from profile_attempt where run_id = $1 order by number`, run)
-}
+// profileAttempts selects the attempts of run $1.
+const profileAttempts = `select id, name, number, part, began_at, series, summary is not null as ended from profile_attempt where run_id = $1 order by number`
 
 func openAttempt(ctx context.Context, tx pgx.Tx, run bench.RunID, project string, u profiler.Upload, number int) (profileAttempt, error) {
 	return one[profileAttempt](ctx, tx, `

@@ -330,8 +330,8 @@ func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end bench.RunEnd)
 }
 
 // FinishRunWith does what [Store.StoreBlock] and [Store.AppendLog] do with the rest of a run,
-// and then closes it: all of it or nothing. The receipt is that of the block.
-func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.RunEnd, rest bench.RunRest) (receipt bench.BlockReceipt, err error) {
+// and then closes it: all of it or nothing.
+func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.RunEnd, rest bench.RunRest) (closed bench.RunClosed, err error) {
 	err = s.inTx(ctx, "finishing run "+string(id), func(tx pgx.Tx) error {
 		if err := end.Validate(); err != nil {
 			return err
@@ -341,10 +341,11 @@ func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.Run
 			return err
 		}
 		if rest.Block != nil {
-			if receipt, err = (block{tx: tx, run: run, job: job}).store(ctx, rest.Block.Results, rest.Block.Errors); err != nil {
+			if closed.Block, err = (block{tx: tx, run: run, job: job}).store(ctx, rest.Block.Results, rest.Block.Errors); err != nil {
 				return err
 			}
 		}
+		closed.Kind = job.Kind
 		size := run.LogSize
 		if rest.Output != nil {
 			if size, err = appendLog(ctx, tx, id, size, *rest.Output); err != nil {
@@ -371,7 +372,7 @@ func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.Run
 		return err
 	})
 	if err != nil {
-		return bench.BlockReceipt{}, err
+		return bench.RunClosed{}, err
 	}
-	return receipt, nil
+	return closed, nil
 }

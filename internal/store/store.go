@@ -220,6 +220,30 @@ func lock(ctx context.Context, tx pgx.Tx, name string) error {
 	return wrap("locking "+name, err)
 }
 
+// queueLock adds [lock] to a batch.
+func queueLock(b *pgx.Batch, name string) {
+	b.Queue(`select pg_advisory_xact_lock(hashtextextended('benchloom ' || $1, 0))`, name)
+}
+
+// queueOne adds to a batch what [one] reads.
+func queueOne[T any](b *pgx.Batch, into *T, sql string, args ...any) {
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectExactlyOneRow(rows, byName[T]())
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrNotFound
+		}
+		return err
+	})
+}
+
+// queueAll adds to a batch what [all] reads.
+func queueAll[T any](b *pgx.Batch, into *[]T, sql string, args ...any) {
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, byName[T]())
+		return err
+	})
+}
+
 // affected returns ErrNotFound if a statement changed no row.
 func affected(tag pgconn.CommandTag, err error) error {
 	if err == nil && tag.RowsAffected() == 0 {
