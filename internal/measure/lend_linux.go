@@ -57,7 +57,13 @@ func (s *Sandbox) lend() error {
 	}
 	l.over.Reset(lentFor)
 	l.lent = true
-	return bind(os.Getpid(), l.slot, s.launcher.tid)
+	if bind(os.Getpid(), l.slot, s.launcher.tid) == nil {
+		return nil
+	}
+	// A control group keeps this process off them, which the launching thread has left.
+	err := s.reclaim()
+	l.own = nil
+	return err
 }
 
 // Reclaim ends what [SandboxConfig.Lend] allows, before a command is to run: [Sandbox.Run] does the same, but whoever reads
