@@ -241,8 +241,8 @@ func TestOutputIsFollowed(t *testing.T) {
 	require.Contains(t, r.problem(t).Errors[0].Location, "query.offset")
 }
 
-// restOf is what a run of a job can hand in with its end: results of all its test cases, some
-// output and some samples.
+// restOf returns the rest of a run of a job: results of all its test cases, some output and
+// some samples.
 func restOf(j job) *apiclient.RunRest {
 	results, sums := block(j.cases, 1), samples("attempt", sampled(cpuUsed, "attempt", 0, 2))
 	return &apiclient.RunRest{Block: &results, Output: &apiclient.OutputPiece{Data: []byte("said\n")}, Profile: &sums}

@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/machinegate"
 )
 
-// ofPermit is what the SDK says of a permit.
+// ofPermit tells of a permit as the SDK does.
 type ofPermit struct {
 	worker.SlotReleaseInfo
 	permit *worker.SlotPermit

@@ -378,11 +378,11 @@ type RunFinish struct {
 	CPUSeconds float64 `json:"cpu_seconds,omitempty" minimum:"0" doc:"CPU time of all its processes; 0: not known."`
 	Message    string  `json:"message,omitempty"`
 	OutputTail string  `json:"output_tail,omitempty"`
-	// Rest is what was not handed in before.
+	// Rest holds the parts that were not handed in before.
 	Rest *RunRest `json:"rest,omitempty" doc:"What was not uploaded before; absent: nothing."`
 }
 
-// RunRest is what a short run hands in with its end, instead of uploading each part by itself.
+// RunRest holds the parts that a short run hands in with its end, instead of uploading each by itself.
 type RunRest struct {
 	Block   *Block           `json:"block,omitempty" doc:"Last block, as by upload-block. If it is refused, the run is not closed."`
 	Output  *OutputPiece     `json:"output,omitempty" doc:"Last piece of output, as by append-run-log."`

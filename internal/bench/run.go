@@ -119,7 +119,7 @@ type RunEnd struct {
 	CPUSeconds      float64
 }
 
-// RunRest is what a collector hands in together with the end of a run. Either part may be
+// RunRest holds the parts of a run that a collector hands in together with its end. Either part may be
 // nil.
 type RunRest struct {
 	Block  *RunBlock

@@ -27,7 +27,7 @@ func isForIt(ctx context.Context, tx pgx.Tx, c bench.Collector, job bench.Job, f
 	return err
 }
 
-// gate is what the fence asks of a locked job.
+// gate holds the answers of a locked job to the fence.
 type gate struct {
 	// Waiting reports that an open request waits for the job.
 	Waiting bool

@@ -166,7 +166,7 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 	return plan, nil
 }
 
-// configuredRun is what a run is configured by: its project, and the request for which its job
+// configuredRun holds the configuration of a run: by its project, and the request for which its job
 // was handed out.
 type configuredRun struct {
 	Config    json.RawMessage

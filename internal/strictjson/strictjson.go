@@ -77,7 +77,7 @@ type level struct {
 	object bool
 	// key: what comes next is a key.
 	key bool
-	// keys are those of the object so far, without quotes and escapes; many are in known, too.
+	// keys holds the names in the object so far, without quotes and escapes; many are in known, too.
 	keys  [][]byte
 	known map[string]bool
 }

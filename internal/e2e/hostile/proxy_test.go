@@ -44,7 +44,8 @@ func proxied(t *testing.T, s service, statuses ...int) *proxy {
 	forward := httputil.NewSingleHostReverseProxy(behind)
 	p := &proxy{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "/blocks/") {
+		// The block of a command goes with its end.
+		if strings.Contains(r.URL.Path, "/blocks/") || strings.HasSuffix(r.URL.Path, "/finish") {
 			if n := p.uploads.Add(1); int(n) <= len(statuses) && !p.open.Load() {
 				p.answered.Add(1)
 				w.Header().Set("Content-Type", "text/html")
