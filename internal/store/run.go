@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
@@ -56,21 +55,11 @@ func (s *Store) Run(ctx context.Context, id bench.RunID) (bench.Run, error) {
 	return r, wrap("reading run "+string(id), err)
 }
 
-// keptRunCollectors bounds the runs whose collectors a process keeps; some 200 bytes each.
-const keptRunCollectors = 2000
-
-// RunCollector names the collector that carries out a run, or has. It never changes, and each
-// request of a run asks for it.
+// RunCollector names the collector that carries out a run, or has. It is not kept: a restored
+// record may name another.
 func (s *Store) RunCollector(ctx context.Context, id bench.RunID) (string, error) {
-	if known := s.collectors.Get(id); known != nil {
-		return known.Value(), nil
-	}
 	name, err := value[string](ctx, s.pool, `select collector from job_run where id = $1`, id)
-	if err != nil {
-		return "", wrap("reading the collector of run "+string(id), err)
-	}
-	s.collectors.Set(id, name, ttlcache.NoTTL)
-	return name, nil
+	return name, wrap("reading the collector of run "+string(id), err)
 }
 
 // JobRuns lists the runs of a job by number.

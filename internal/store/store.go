@@ -39,8 +39,6 @@ type Store struct {
 	series *ttlcache.Cache[int64, *Series]
 	// cases holds the names of test cases that were read.
 	cases *ttlcache.Cache[int64, bench.TestCase]
-	// collectors holds the collectors of runs that were asked for.
-	collectors *ttlcache.Cache[bench.RunID, string]
 	// lists holds the lists of histories that were read.
 	lists historyLists
 	// samples, origins and stale are what was read of artifacts, each with its version.
@@ -84,8 +82,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	}
 	s := &Store{
 		pool: pool, reports: reports,
-		collectors: ttlcache.New(ttlcache.WithCapacity[bench.RunID, string](keptRunCollectors), ttlcache.WithDisableTouchOnHit[bench.RunID, string]()),
-		series:     newSeriesNames(), cases: newTestCases(), lists: newHistoryLists(), samples: newKeptSamples(), origins: newKeptOrigins(), stale: newKeptStale(),
+		series: newSeriesNames(), cases: newTestCases(), lists: newHistoryLists(), samples: newKeptSamples(), origins: newKeptOrigins(), stale: newKeptStale(),
 	}
 	s.keepEstimates()
 	return s, nil
