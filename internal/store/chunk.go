@@ -18,13 +18,10 @@ import (
 // unformed matches a chunk j that has not begun.
 const unformed = `j.chunk_set is not null and j.started_at is null and j.rerun = 0 and j.status in ('queued', 'handed_out')`
 
-// lockChunks locks a chunk that has not begun, together with the others of its job that have
+// chunksLock locks chunk $1 that has not begun, together with the others of its job that have
 // not, in the order of their IDs, as everywhere. Another job is not locked.
-func lockChunks(ctx context.Context, tx pgx.Tx, key bench.JobKey) error {
-	_, err := column[int64](ctx, tx, `
-		select j.id from job_queue j where `+unformed+` and j.chunk_set = (select c.chunk_set from job_queue c where c.key = $1) order by j.id for update`, key)
-	return err
-}
+var chunksLock = `
+	select j.id from job_queue j where ` + unformed + ` and j.chunk_set = (select c.chunk_set from job_queue c where c.key = $1) order by j.id for update`
 
 // chunkCase is a test case of a chunk that has not begun.
 type chunkCase struct {
@@ -37,7 +34,7 @@ type chunkCase struct {
 
 // formChunk gives a locked chunk the test cases that its machine measures, and divides the
 // others among the chunks that have not begun. Those for which none are left have ended. The
-// caller holds the lock of [lockChunks]. Another job, and one that has begun before, stays as
+// caller holds the lock of [chunksLock]. Another job, and one that has begun before, stays as
 // it is.
 func formChunk(ctx context.Context, tx pgx.Tx, job bench.Job) error {
 	if job.Chunk == 0 {

@@ -3,55 +3,116 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// isForIt refuses a collector that did not get the locked job's task as it should: the
-// job is for another target, its task does not wait where the task came from, or the
-// collector takes no jobs from there. A job that has moved may be taken from where it
-// was, as its task follows its row.
-func isForIt(ctx context.Context, tx pgx.Tx, c bench.Collector, job bench.Job, from string) error {
-	if c.Target != job.Target {
-		return fmt.Errorf("%w: it is for %s, and collector %s measures %s", ErrElsewhere, job.Target, c.Name, c.Target)
-	}
-	if from == "" || from != job.TaskQueue && from != job.MovedFrom {
-		return fmt.Errorf("%w: it waits in task queue %s, and collector %s took it from %.200q", ErrElsewhere, job.TaskQueue, c.Name, from)
-	}
-	member, err := value[bool](ctx, tx, `select `+serves("$2::text")+` from collector_config c where c.name = $1`, c.Name, from)
-	if err == nil && !member {
-		err = fmt.Errorf("%w: it waits in task queue %s, from which collector %s takes no jobs", ErrElsewhere, from, c.Name)
-	}
-	return err
+// gate holds what the record says of a locked job to a collector that begins or continues a
+// run of it.
+type gate struct {
+	gateAnswers
+	Job bench.Job
+	// Collectors are locked: the one that asks, and those whose runs will be closed.
+	Collectors []bench.Collector
+	// Run is the run that was begun before; nil: none was.
+	Run *bench.Run
+	// Waited has the job's time until now, Queues the configuration of its queue.
+	Waited waitingJobs
+	Queues fairshare.Queues
 }
 
-// gate holds the answers of a locked job to the fence.
-type gate struct {
+type gateAnswers struct {
 	// Waiting reports that an open request waits for the job.
 	Waiting bool
 	// Dispatch is the secret of the present dispatch, Open the run of it that has not ended;
 	// empty: there is none.
 	Dispatch string
 	Open     bench.RunID
+	// Running reports that a run of any dispatch has not ended.
+	Running bool
 	// First reports that no run has begun since the job was last asked for.
 	First bool
+	// Member reports that the collector takes jobs from the task queue of the task.
+	Member bool
 }
 
-func readGate(ctx context.Context, tx pgx.Tx, job bench.Job) (gate, error) {
-	return one[gate](ctx, tx, `
+// readGate locks the job of a run, the chunks that may change with it, and collectors, and
+// reads the rest with these locks held: each statement sees what was committed before it.
+func readGate(ctx context.Context, tx pgx.Tx, start RunStart) (gate, error) {
+	var (
+		at     gate
+		runs   []bench.Run
+		queues []fairshare.Queue
+		b      pgx.Batch
+		key    = start.Run.Job()
+	)
+	b.Queue(chunksLock, key)
+	queueOne(&b, &at.Job, jobLock, key)
+	queueOne(&b, &at.gateAnswers, `
 		select exists (`+openWaiter+`) as waiting, j.dispatch::text as dispatch,
 			coalesce((select n.id from job_run n where n.job_id = j.id and n.outcome = '' and n.dispatch = j.dispatch limit 1), '') as open,
-			not exists (select from job_run n where n.job_id = j.id and n.rerun = j.rerun) as first
-		from job_queue j where j.id = $1`, job.ID)
+			exists (select from job_run n where n.job_id = j.id and n.outcome = '') as running,
+			not exists (select from job_run n where n.job_id = j.id and n.rerun = j.rerun) as first,
+			coalesce((select `+serves("$3::text")+` from collector_config c where c.name = $2), false) as member
+		from job_queue j where j.key = $1`, key, start.Collector, cleanText(start.TaskQueue))
+	// In the order of names.
+	queueAll(&b, &at.Collectors, `
+		select `+collectorColumns+` from collector_config c
+		where c.name = $2 or c.current_run in (select n.id from job_run n where n.job_id = (select id from job_queue where key = $1) and n.outcome = '')
+		order by c.name for update`, key, start.Collector)
+	queueAll(&b, &runs, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
+	queueOne(&b, &at.Waited, `
+		select 1 as jobs, '' as pool, `+readySince("1 << 30")+` as ready, `+waitingJobColumns+`
+		from job_queue j where j.key = $1`, key)
+	queueAll(&b, &queues, `select `+queueColumnsOf+` from queue_config c where c.name = (select queue from job_queue where key = $1)`, key)
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return gate{}, err
+	}
+	for _, run := range runs {
+		at.Run = &run
+	}
+	var err error
+	at.Queues, err = byQueue(queues, nil)
+	return at, err
+}
+
+// fence returns the collector, provided that its registration is the newest.
+func (g gate) fence(start RunStart) (bench.Collector, error) {
+	at := slices.IndexFunc(g.Collectors, func(c bench.Collector) bool { return c.Name == start.Collector })
+	if at < 0 {
+		return bench.Collector{}, fmt.Errorf("%w: no collector %s is registered", ErrFenced, start.Collector)
+	}
+	if epoch := g.Collectors[at].Epoch; epoch != start.Epoch {
+		return bench.Collector{}, fmt.Errorf("%w: collector %s has epoch %d, not %d", ErrFenced, start.Collector, epoch, start.Epoch)
+	}
+	return g.Collectors[at], nil
+}
+
+// isForIt refuses a collector that did not get the job's task as it should: the job is for
+// another target, its task does not wait where the task came from, or the collector takes no
+// jobs from there. A job that has moved may be taken from where it was, as its task follows
+// its row.
+func (g gate) isForIt(c bench.Collector, from string) error {
+	switch {
+	case c.Target != g.Job.Target:
+		return fmt.Errorf("%w: it is for %s, and collector %s measures %s", ErrElsewhere, g.Job.Target, c.Name, c.Target)
+	case from == "" || from != g.Job.TaskQueue && from != g.Job.MovedFrom:
+		return fmt.Errorf("%w: it waits in task queue %s, and collector %s took it from %.200q", ErrElsewhere, g.Job.TaskQueue, c.Name, from)
+	case !g.Member:
+		return fmt.Errorf("%w: it waits in task queue %s, from which collector %s takes no jobs", ErrElsewhere, from, c.Name)
+	}
+	return nil
 }
 
 // isDispatched refuses a task that is not of the job's present dispatch, and one whose
 // dispatch has an open run: only the job's workflow ends that, and then dispatches anew.
-func (g gate) isDispatched(job bench.Job, start RunStart) error {
+func (g gate) isDispatched(start RunStart) error {
 	if !bench.Dispatch(g.Dispatch).Is(start.Dispatch) {
-		return fmt.Errorf("%w: run %s is not of the present dispatch of job %s", ErrStaleDispatch, start.Run, job.Key)
+		return fmt.Errorf("%w: run %s is not of the present dispatch of job %s", ErrStaleDispatch, start.Run, g.Job.Key)
 	}
 	if g.Open != "" {
 		return fmt.Errorf("%w: run %s of the same dispatch has not ended", ErrUnderWay, g.Open)

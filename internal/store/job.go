@@ -46,9 +46,12 @@ func (s *Store) FailedBuilds(ctx context.Context, id bench.RequestID) ([]bench.B
 	return keys, wrap("listing the failed builds of request "+string(id), err)
 }
 
+// jobLock reads job $1 and locks it until the transaction ends.
+const jobLock = `select ` + jobColumns + ` from job_queue j where j.key = $1 for update of j`
+
 // lockJob reads a job and locks it until the transaction ends.
 func lockJob(ctx context.Context, tx pgx.Tx, key bench.JobKey) (bench.Job, error) {
-	return one[bench.Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.key = $1 for update of j`, key)
+	return one[bench.Job](ctx, tx, jobLock, key)
 }
 
 // FinishJob ends a job as its stored results require. It is a success if every test case

@@ -3,9 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -86,34 +84,28 @@ func (s *Store) JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, err
 func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 	var plan RunPlan
 	err := s.inTx(ctx, "starting run "+string(start.Run), func(tx pgx.Tx) error {
-		if err := lockChunks(ctx, tx, start.Run.Job()); err != nil {
-			return err
-		}
-		job, err := lockJob(ctx, tx, start.Run.Job())
+		at, err := readGate(ctx, tx, start)
 		if err != nil {
 			return err
 		}
+		job := at.Job
 		if !job.Status.Open() {
 			return fmt.Errorf("%w as %s", ErrJobClosed, job.Status)
-		}
-		at, err := readGate(ctx, tx, job)
-		if err != nil {
-			return err
 		}
 		if !at.Waiting {
 			return ErrNobodyWaits
 		}
-		collector, err := fence(ctx, tx, job, start)
+		collector, err := at.fence(start)
 		if err != nil {
 			return err
 		}
-		run, err := one[bench.Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			if err := isForIt(ctx, tx, collector, job, start.TaskQueue); err != nil {
+		var rest pgx.Batch
+		var configured configuredRun
+		if at.Run == nil {
+			if err := at.isForIt(collector, start.TaskQueue); err != nil {
 				return err
 			}
-			if err := at.isDispatched(job, start); err != nil {
+			if err := at.isDispatched(start); err != nil {
 				return err
 			}
 			if err := mayBegin(collector, job); err != nil {
@@ -122,32 +114,26 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 			if err := formChunk(ctx, tx, job); err != nil {
 				return err
 			}
-			var wait RunWait
-			if run, wait, err = openRun(ctx, tx, job, collector, start, at.First); err != nil {
+			wait, err := openRun(ctx, tx, at, collector, start, &rest)
+			if err != nil {
 				return err
 			}
 			plan.Wait = &wait
-		case err != nil:
-			return err
-		default:
-			if err := isItsRun(ctx, tx, run, start); err != nil {
-				return err
-			}
-		}
-		plan.Run = run
-		if plan.Job, err = one[bench.Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.id = $1`, job.ID); err != nil {
+		} else if err := isItsRun(ctx, tx, *at.Run, start); err != nil {
 			return err
 		}
+		queueOne(&rest, &plan.Run, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
+		queueOne(&rest, &plan.Job, `select `+jobColumns+` from job_queue j where j.id = $1`, job.ID)
 		// A request may have very many jobs: it is not joined with them, which may read them all.
-		configured, err := one[configuredRun](ctx, tx, `
+		queueOne(&rest, &configured, `
 			select config, (select selection -> 'profiling' from benchmark_request where id = $2) as profiling from project where name = $1`,
-			job.Project, plan.Job.HandedOutTo)
-		if err != nil {
+			job.Project, job.HandedOutTo)
+		queueAll(&rest, &plan.Missing, missing, start.Run)
+		if err := tx.SendBatch(ctx, &rest).Close(); err != nil {
 			return err
 		}
 		plan.Config, plan.Profiling = configured.Config, configured.Profiling
-		plan.Missing, err = missing(ctx, tx, run)
-		return err
+		return nil
 	})
 	if err != nil {
 		return RunPlan{}, err
@@ -160,27 +146,6 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 type configuredRun struct {
 	Config    json.RawMessage
 	Profiling *bench.Profiling
-}
-
-// fence checks that the collector's registration is the newest, and locks it until the
-// transaction ends.
-func fence(ctx context.Context, tx pgx.Tx, job bench.Job, start RunStart) (bench.Collector, error) {
-	// Together with the collectors whose runs will be closed, in the order of names.
-	collectors, err := all[bench.Collector](ctx, tx, `
-		select `+collectorColumns+` from collector_config c
-		where c.name = $1 or c.current_run in (select id from job_run where job_id = $2 and outcome = '')
-		order by c.name for update`, start.Collector, job.ID)
-	if err != nil {
-		return bench.Collector{}, err
-	}
-	at := slices.IndexFunc(collectors, func(c bench.Collector) bool { return c.Name == start.Collector })
-	if at < 0 {
-		return bench.Collector{}, fmt.Errorf("%w: no collector %s is registered", ErrFenced, start.Collector)
-	}
-	if collectors[at].Epoch != start.Epoch {
-		return bench.Collector{}, fmt.Errorf("%w: collector %s has epoch %d, not %d", ErrFenced, start.Collector, collectors[at].Epoch, start.Epoch)
-	}
-	return collectors[at], nil
 }
 
 // mayBegin refuses a collector that may take no further job, or not this one: it joined
@@ -201,66 +166,66 @@ func mayBegin(c bench.Collector, job bench.Job) error {
 }
 
 // openRun writes the run's row, with how long the locked job has waited for it, and makes it
-// the job's only open run; first reports that none has begun since the job was last asked for.
-func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, start RunStart, first bool) (bench.Run, RunWait, error) {
-	if err := closeRuns(ctx, tx, job.ID, bench.RunLost, "replaced by run "+string(start.Run)); err != nil {
-		return bench.Run{}, RunWait{}, err
+// the job's only open run. It adds to rest what nothing of this depends on.
+func openRun(ctx context.Context, tx pgx.Tx, at gate, c bench.Collector, start RunStart, rest *pgx.Batch) (RunWait, error) {
+	job := at.Job
+	if at.Running {
+		if err := closeRuns(ctx, tx, job.ID, bench.RunLost, "replaced by run "+string(start.Run)); err != nil {
+			return RunWait{}, err
+		}
 	}
 	if len(start.Facts) > 0 {
 		c.Facts = json.RawMessage(document(start.Facts, "{}"))
 	}
-	run, err := bench.OpenRun(start.Run, start.Reason, first, job, c)
+	run, err := bench.OpenRun(start.Run, start.Reason, at.First, job, c)
 	if err != nil {
-		return bench.Run{}, RunWait{}, err
+		return RunWait{}, err
 	}
-	run, err = one[bench.Run](ctx, tx, `
-		with n as (insert into job_run (id, job_id, number, reason, rerun, generation, asked_by, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, timeout_seconds, probe, dispatch)
+	var now pgx.Batch
+	now.Queue(`
+		insert into job_run (id, job_id, number, reason, rerun, generation, asked_by, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, timeout_seconds, probe, dispatch)
 		values (@id, @job_id, (select coalesce(max(number), 0) + 1 from job_run where job_id = @job_id), @reason, @rerun, @generation, @asked_by, @size_class, @pool,
-			@collector, @epoch, @version, @hardware_id, @co_located, @facts, @timeout_seconds, @probe, (select dispatch from job_queue where id = @job_id))
-			returning *)
-		select `+runColumns+` from n join job_queue j on j.id = n.job_id`,
+			@collector, @epoch, @version, @hardware_id, @co_located, @facts, @timeout_seconds, @probe, (select dispatch from job_queue where id = @job_id))`,
 		pgx.NamedArgs{
 			"id": run.ID, "job_id": job.ID, "reason": run.Reason, "rerun": run.Rerun, "generation": run.Generation, "asked_by": run.AskedBy, "size_class": run.SizeClass, "pool": run.Pool,
 			"collector": run.Collector, "epoch": run.Epoch, "version": run.Version, "hardware_id": run.HardwareID,
 			"co_located": run.CoLocated, "facts": run.Facts, "timeout_seconds": run.TimeoutSeconds, "probe": run.Probe,
 		})
-	if err != nil {
-		return bench.Run{}, RunWait{}, err
+	waits := newWaitsReader(tx, at.Waited.Ready)
+	waits.queue(&now, at.Waited)
+	if err := tx.SendBatch(ctx, &now).Close(); err != nil {
+		return RunWait{}, err
 	}
-	wait, err := recordWait(ctx, tx, job, run)
+	wait, err := recordWait(ctx, waits, at, run, rest)
 	if err != nil {
-		return bench.Run{}, RunWait{}, err
-	}
-	if _, err := tx.Exec(ctx, `
-		update job_queue set status = 'in_progress', started_at = coalesce(started_at, now()),
-			handed_out_at = coalesce(handed_out_at, now())
-		where id = $1`, job.ID); err != nil {
-		return bench.Run{}, RunWait{}, err
+		return RunWait{}, err
 	}
 	if err := settle(ctx, tx, job, c); err != nil {
-		return bench.Run{}, RunWait{}, err
+		return RunWait{}, err
 	}
-	_, err = tx.Exec(ctx, `update collector_config set current_run = $2, facts = $3 where name = $1`, c.Name, start.Run, c.Facts)
-	return run, wait, err
+	rest.Queue(`
+		update job_queue set status = 'in_progress', started_at = coalesce(started_at, now()),
+			handed_out_at = coalesce(handed_out_at, now())
+		where id = $1`, job.ID)
+	rest.Queue(`update collector_config set current_run = $2, facts = $3 where name = $1`, c.Name, start.Run, c.Facts)
+	return wait, nil
 }
 
-// missing lists the job's test cases without an accepted result in the run's
+// missing lists the test cases of run $1's job without an accepted result in the run's
 // surroundings, for any artifact that the job measures.
-func missing(ctx context.Context, tx pgx.Tx, run bench.Run) ([]bench.TestCase, error) {
-	return all[bench.TestCase](ctx, tx, `
-		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
-		from job_run n
-		join job_queue j on j.id = n.job_id
-		join job_test_case jt on jt.job_id = j.id
-		join test_case tc on tc.id = jt.test_case_id
-		where n.id = $1 and jt.done_class is null and not exists (
-			select from test_result r where r.artifact_id = jt.artifact_id and r.test_case_id = tc.id and r.size_class = n.size_class
-				and r.hardware_id = n.hardware_id and r.co_located = n.co_located and r.generation = n.generation
-				and r.invalid_at is null)
-			and not exists (select from code_profile p join job_run its on its.id = p.run_id where p.job_id = j.id and its.rerun = n.rerun)
-		group by tc.id, jt.place
-		order by jt.place`, run.ID)
-}
+const missing = `
+	select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
+	from job_run n
+	join job_queue j on j.id = n.job_id
+	join job_test_case jt on jt.job_id = j.id
+	join test_case tc on tc.id = jt.test_case_id
+	where n.id = $1 and jt.done_class is null and not exists (
+		select from test_result r where r.artifact_id = jt.artifact_id and r.test_case_id = tc.id and r.size_class = n.size_class
+			and r.hardware_id = n.hardware_id and r.co_located = n.co_located and r.generation = n.generation
+			and r.invalid_at is null)
+		and not exists (select from code_profile p join job_run its on its.id = p.run_id where p.job_id = j.id and its.rerun = n.rerun)
+	group by tc.id, jt.place
+	order by jt.place`
 
 // closeRuns closes all open runs of a locked job.
 func closeRuns(ctx context.Context, tx pgx.Tx, jobID int64, outcome bench.RunOutcome, message string) error {

@@ -113,17 +113,17 @@ func newWaitsReader(q querier, since time.Time) waitsReader {
 }
 
 func (r waitsReader) measure(ctx context.Context, w waitingJobs) (waittime.Wait, error) {
-	pauses, err := r.pausesOf(ctx, w.Project)
+	pauses, err := r.spansOf(ctx, r.pauses, w.Project, pausesOf, w.Project, r.since)
 	if err != nil {
 		return waittime.Wait{}, err
 	}
-	limited, err := r.limitedOf(ctx, w.Submitter)
+	limited, err := r.spansOf(ctx, r.limited, w.Submitter, limitedOf, w.Submitter, r.since)
 	if err != nil {
 		return waittime.Wait{}, err
 	}
 	obstacles := w.rows(pauses, limited)
 	for taskQueue, when := range w.queued() {
-		served, err := r.servedAt(ctx, taskQueue)
+		served, err := r.spansOf(ctx, r.served, taskQueue, servedAt, taskQueue, r.since, liveWithin.Seconds())
 		if err != nil {
 			return waittime.Wait{}, err
 		}
@@ -150,49 +150,55 @@ func spans(rows []span) []waittime.Span {
 	return out
 }
 
-// pausesOf lists the pauses of a project.
-func (r waitsReader) pausesOf(ctx context.Context, project string) ([]waittime.Span, error) {
-	if known, ok := r.pauses[project]; ok {
-		return known, nil
+// queue adds to a batch what [waitsReader.measure] reads for these jobs.
+func (r waitsReader) queue(b *pgx.Batch, w waitingJobs) {
+	keep := func(in map[string][]waittime.Span, key, sql string, args ...any) {
+		b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, byName[span]())
+			in[key] = spans(found)
+			return err
+		})
 	}
-	found, err := all[span](ctx, r.q, `
-		select since as "from", until as "to" from queue_pause_past where project = $1 and until > $2
-		union all select paused_at, null from queue_pause where project = $1`, project, r.since)
-	r.pauses[project] = spans(found)
-	return r.pauses[project], err
+	keep(r.pauses, w.Project, pausesOf, w.Project, r.since)
+	keep(r.limited, w.Submitter, limitedOf, w.Submitter, r.since)
+	for taskQueue := range w.queued() {
+		keep(r.served, taskQueue, servedAt, taskQueue, r.since, liveWithin.Seconds())
+	}
 }
 
-// limitedOf lists when an account was at its limit.
-func (r waitsReader) limitedOf(ctx context.Context, account string) ([]waittime.Span, error) {
-	if known, ok := r.limited[account]; ok {
-		return known, nil
-	}
-	found, err := all[span](ctx, r.q, `select since as "from", until as "to" from account_limited where account = $1 and (until is null or until > $2)`, account, r.since)
-	r.limited[account] = spans(found)
-	return r.limited[account], err
-}
+// pausesOf selects the pauses of project $1 that ended after $2.
+const pausesOf = `
+	select since as "from", until as "to" from queue_pause_past where project = $1 and until > $2
+	union all select paused_at, null from queue_pause where project = $1`
 
-// servedAt lists the periods in which a task queue had a live collector, merged: there may
-// be hundreds of collectors.
-func (r waitsReader) servedAt(ctx context.Context, taskQueue string) ([]waittime.Span, error) {
-	if known, ok := r.served[taskQueue]; ok {
+// limitedOf selects when account $1 was at its limit, until $2 or later.
+const limitedOf = `
+	select since as "from", until as "to" from account_limited where account = $1 and (until is null or until > $2)`
+
+// servedAt selects the periods after $2 in which task queue $1 had a live collector, heard of
+// within $3 seconds, merged: there may be hundreds of collectors.
+var servedAt = `
+	with present as (
+		select p.collector, p.since, p.until from collector_presence p
+		where p.task_queue = $1 and (p.until is null or p.until > $2)
+		union all
+		select p.collector, p.since, p.until
+		from collector_set s join collector_presence p on p.collector = any(s.collectors) and p.target = s.target and p.size_class = s.size_class
+		where s.task_queue = $1 and (p.until is null or p.until > $2)
+	)
+	select lower(r) as "from", upper(r) as "to" from unnest((
+		select range_agg(tstzrange(p.since, case when p.until is not null then p.until
+			when c.active and c.` + heardOf("$3") + ` then null else greatest(p.since, c.available_at) end))
+		from present p left join collector_config c on c.name = p.collector)) as r`
+
+// spansOf returns spans that are kept, or else reads and keeps them.
+func (r waitsReader) spansOf(ctx context.Context, in map[string][]waittime.Span, key, sql string, args ...any) ([]waittime.Span, error) {
+	if known, ok := in[key]; ok {
 		return known, nil
 	}
-	found, err := all[span](ctx, r.q, `
-		with present as (
-			select p.collector, p.since, p.until from collector_presence p
-			where p.task_queue = $1 and (p.until is null or p.until > $2)
-			union all
-			select p.collector, p.since, p.until
-			from collector_set s join collector_presence p on p.collector = any(s.collectors) and p.target = s.target and p.size_class = s.size_class
-			where s.task_queue = $1 and (p.until is null or p.until > $2)
-		)
-		select lower(r) as "from", upper(r) as "to" from unnest((
-			select range_agg(tstzrange(p.since, case when p.until is not null then p.until
-				when c.active and c.`+heardOf("$3")+` then null else greatest(p.since, c.available_at) end))
-			from present p left join collector_config c on c.name = p.collector)) as r`, taskQueue, r.since, liveWithin.Seconds())
-	r.served[taskQueue] = spans(found)
-	return r.served[taskQueue], err
+	found, err := all[span](ctx, r.q, sql, args...)
+	in[key] = spans(found)
+	return in[key], err
 }
 
 // RunWait records the wait of a job for a run.
@@ -203,33 +209,24 @@ type RunWait struct {
 	Objective time.Duration
 }
 
-// recordWait records how long a locked job has waited for the run that begins now. It must
-// be called before the job's row says that it has begun.
-func recordWait(ctx context.Context, tx pgx.Tx, job bench.Job, run bench.Run) (RunWait, error) {
-	w, err := one[waitingJobs](ctx, tx, `
-		select 1 as jobs, $2::text as pool, `+readySince("1 << 30")+` as ready, `+waitingJobColumns+`
-		from job_queue j where j.id = $1`, job.ID, bench.Pool{Target: job.Target, SizeClass: run.SizeClass, Name: run.Pool}.TaskQueue())
+// recordWait adds to a batch the record of how long a job has waited for the run that begins
+// now.
+func recordWait(ctx context.Context, waits waitsReader, at gate, run bench.Run, b *pgx.Batch) (RunWait, error) {
+	w := at.Waited
+	wait, err := waits.measure(ctx, w)
 	if err != nil {
 		return RunWait{}, err
 	}
-	wait, err := newWaitsReader(tx, w.Ready).measure(ctx, w)
-	if err != nil {
-		return RunWait{}, err
-	}
-	queues, err := queuesOf(ctx, tx, []string{w.Queue})
-	if err != nil {
-		return RunWait{}, err
-	}
-	out := RunWait{Wait: wait, Pool: w.Pool, Queue: w.Queue, Objective: queues.Of(w.Queue).Objective()}
-	_, err = tx.Exec(ctx, `
+	pool := bench.Pool{Target: at.Job.Target, SizeClass: run.SizeClass, Name: run.Pool}.TaskQueue()
+	b.Queue(`
 		insert into run_wait (run_id, project, queue, pool, ready_at, runnable_at, waited, blocked_turn, blocked_input, blocked_pause, blocked_limit, blocked_collector)
 		values (@run, @project, @queue, @pool, @ready, @runnable, @waited, @turn, @input, @pause, @limit, @collector)`,
 		pgx.NamedArgs{
-			"run": run.ID, "project": w.Project, "queue": w.Queue, "pool": w.Pool, "ready": w.Ready, "runnable": wait.Runnable,
+			"run": run.ID, "project": w.Project, "queue": w.Queue, "pool": pool, "ready": w.Ready, "runnable": wait.Runnable,
 			"waited": wait.Waited.Seconds(), "turn": wait.Blocked[waittime.Turn].Seconds(), "input": wait.Blocked[waittime.Input].Seconds(), "pause": wait.Blocked[waittime.Pause].Seconds(),
 			"limit": wait.Blocked[waittime.Limit].Seconds(), "collector": wait.Blocked[waittime.Collector].Seconds(),
 		})
-	return out, err
+	return RunWait{Wait: wait, Pool: pool, Queue: w.Queue, Objective: at.Queues.Of(w.Queue).Objective()}, nil
 }
 
 // WaitFilter selects jobs by where they wait; empty: all.
