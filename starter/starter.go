@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -24,12 +25,21 @@ import (
 type Starter struct {
 	client    client.Client
 	namespace string
+	worker    string
+	// unnamed reports that the server lets only itself name workers.
+	unnamed atomic.Bool
 }
 
 // New returns a starter for a connected client and its namespace. The caller closes
 // the client.
 func New(c client.Client, namespace string) *Starter {
 	return &Starter{client: c, namespace: namespace}
+}
+
+// WorksAs returns a starter for the process whose worker, under this name, works on the jobs
+// that it starts: see [protocol.WorkedOnBy].
+func (s *Starter) WorksAs(worker string) *Starter {
+	return &Starter{client: s.client, namespace: s.namespace, worker: worker}
 }
 
 // StartRequest starts a request's workflow. A workflow that runs or has run counts as
@@ -91,7 +101,15 @@ func (s *Starter) HandOut(ctx context.Context, request bench.RequestRef, jobs pr
 func (s *Starter) StartJob(ctx context.Context, in protocol.JobInput) error {
 	options := jobOptions(in, "handed out for `"+in.RequestWorkflow+"`; waits for an orchestrator to take it up")
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-	_, err := s.client.ExecuteWorkflow(ctx, options, protocol.JobWorkflow, in)
+	named := options
+	if s.worker != "" && !s.unnamed.Load() {
+		named.TypedSearchAttributes = temporal.NewSearchAttributes(options.TypedSearchAttributes.Copy(), protocol.WorkedOnBy(s.worker))
+	}
+	_, err := s.client.ExecuteWorkflow(ctx, named, protocol.JobWorkflow, in)
+	if _, refused := errors.AsType[*serviceerror.InvalidArgument](err); refused && named.TypedSearchAttributes.Size() > options.TypedSearchAttributes.Size() {
+		_, err = s.client.ExecuteWorkflow(ctx, options, protocol.JobWorkflow, in)
+		s.unnamed.Store(err == nil)
+	}
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	if err != nil && !errors.As(err, &already) {
 		return fmt.Errorf("starting the workflow of job %s: %w", in.Key, err)

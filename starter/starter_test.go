@@ -1,12 +1,17 @@
 package starter_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	temporalsdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -28,11 +33,13 @@ func temporal(t *testing.T) client.Client {
 	return devstacktest.Temporal(t, up.Namespace(namespace))
 }
 
+const workerName = "benchloom v1, workflows 3"
+
 // orchestrator is a worker whose workflows wait for a signal, and cannot decide
 // while they are broken.
 func orchestrator(t *testing.T, c client.Client, broken *atomic.Bool) {
 	t.Helper()
-	w := worker.New(c, protocol.OrchestratorTaskQueue, worker.Options{})
+	w := worker.New(c, protocol.OrchestratorTaskQueue, worker.Options{BuildID: workerName})
 	waits := func(ctx workflow.Context) error {
 		if err := workflow.Sleep(ctx, time.Millisecond); err != nil {
 			return err
@@ -191,4 +198,68 @@ func TestWorkflowsAreStartedOnce(t *testing.T) {
 	require.Equal(t, first.Run, started().Run)
 	require.NoError(t, c.TerminateWorkflow(t.Context(), id, "", "a test"))
 	require.Equal(t, protocol.WorkflowTerminated, started().Status)
+}
+
+// A job that starts with the name of its worker has what Temporal adds to any other after its
+// first task, and is not given it again.
+func TestAJobNamesItsWorkerAsTheServerWould(t *testing.T) {
+	t.Parallel()
+	c := temporal(t)
+	s := starter.New(c, namespace)
+	job := func(key bench.JobKey) protocol.JobInput {
+		return protocol.JobInput{Project: project, Key: key, Workflow: bench.JobRef{Project: project, Key: key, Kind: bench.KindRuntime}.WorkflowID(), Request: request.ID}
+	}
+	workers := func(in protocol.JobInput) []string {
+		t.Helper()
+		described, err := c.DescribeWorkflowExecution(t.Context(), in.Workflow, "")
+		require.NoError(t, err)
+		var names []string
+		if payload := described.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()["BuildIds"]; payload != nil {
+			require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(&commonpb.Payloads{Payloads: []*commonpb.Payload{payload}}, &names))
+		}
+		return names
+	}
+	unnamed, named := job("aaaaaaaaaaaaaaaa"), job("bbbbbbbbbbbbbbbb")
+	require.NoError(t, s.StartJob(t.Context(), unnamed))
+	require.NoError(t, s.WorksAs(workerName).StartJob(t.Context(), named))
+	require.Empty(t, workers(unnamed))
+	before := workers(named)
+	require.NotEmpty(t, before)
+
+	orchestrator(t, c, new(atomic.Bool))
+	require.Eventually(t, func() bool { return len(workers(unnamed)) > 0 }, bound, 20*time.Millisecond)
+	require.Equal(t, workers(unnamed), before)
+	for _, in := range []protocol.JobInput{unnamed, named} {
+		require.NoError(t, c.SignalWorkflow(t.Context(), in.Workflow, "", protocol.SignalAdmitted, nil))
+		require.NoError(t, c.GetWorkflow(t.Context(), in.Workflow, "").Get(t.Context(), nil))
+	}
+	require.Equal(t, before, workers(named))
+}
+
+// strict is a client of a server that takes no attribute of its own from others.
+type strict struct {
+	client.Client
+	refused atomic.Int32
+}
+
+func (s *strict) ExecuteWorkflow(ctx context.Context, options client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
+	if options.TypedSearchAttributes.ContainsKey(temporalsdk.NewSearchAttributeKeyKeywordList("BuildIds")) {
+		s.refused.Add(1)
+		return nil, serviceerror.NewInvalidArgument("BuildIds attribute can't be set in SearchAttributes")
+	}
+	return s.Client.ExecuteWorkflow(ctx, options, workflow, args...)
+}
+
+func TestAJobStartsWhereOnlyTheServerNamesWorkers(t *testing.T) {
+	t.Parallel()
+	c := &strict{Client: temporal(t)}
+	s := starter.New(c, namespace).WorksAs(workerName)
+	for _, key := range []bench.JobKey{"aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"} {
+		in := protocol.JobInput{Project: project, Key: key, Workflow: bench.JobRef{Project: project, Key: key, Kind: bench.KindRuntime}.WorkflowID(), Request: request.ID}
+		require.NoError(t, s.StartJob(t.Context(), in))
+		state, err := s.Look(t.Context(), in.Workflow)
+		require.NoError(t, err)
+		require.Equal(t, protocol.WorkflowRunning, state.Status)
+	}
+	require.EqualValues(t, 1, c.refused.Load(), "asked once")
 }

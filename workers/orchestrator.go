@@ -40,8 +40,10 @@ type Orchestrator struct {
 	// Namespace is the Temporal namespace.
 	Namespace string
 	Store     *store.Store
-	Log       *slog.Logger
-	Points    failpoint.Points
+	// Version of the program, as for [Identify].
+	Version string
+	Log     *slog.Logger
+	Points  failpoint.Points
 	// Commits opens the repositories of projects.
 	Commits commits.Opener
 	// Revisions and BuildBudget are those of [orchestration.Activities].
@@ -69,7 +71,7 @@ func Identify(version string) { worker.SetBinaryChecksum(workflows.Identity(vers
 
 // Run runs the orchestrator until the context ends.
 func (o Orchestrator) Run(ctx context.Context) error {
-	start := starter.New(o.Temporal, o.Namespace)
+	start := starter.New(o.Temporal, o.Namespace).WorksAs(workflows.Identity(o.Version))
 	if err := untilDone(ctx, o.Log, "creating the reconciliation schedule", func(ctx context.Context) error {
 		_, err := start.EnsureReconcile(ctx)
 		return err

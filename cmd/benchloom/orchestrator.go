@@ -84,7 +84,7 @@ needs the git program. Paths of repositories refer to this machine.`,
 			revisions := revision.New(filepath.Join(cache, "repositories"), os.Environ())
 			revisions.Background = true // nothing is measured here
 			return workers.Orchestrator{
-				Temporal: temporal, Namespace: t.namespace, Store: records, Log: log, Scope: m.Scope, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
+				Temporal: temporal, Namespace: t.namespace, Store: records, Version: version, Log: log, Scope: m.Scope, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
 				Commits:   commits.Opener{CacheDir: filepath.Join(cache, "mirrors"), Environ: os.Environ()},
 				Revisions: revisions, BuildBudget: budget, Canaries: canaries == "on", Keep: kept,
 			}.Run(ctx)

@@ -21,6 +21,15 @@ func JobAttributes(in JobInput) []temporal.SearchAttributeUpdate {
 	return attributes
 }
 
+// attrBuildIDs is an attribute of Temporal's own: the workers that have worked on a workflow.
+var attrBuildIDs = temporal.NewSearchAttributeKeyKeywordList("BuildIds")
+
+// WorkedOnBy names the worker of a workflow's first task as Temporal does once that task is
+// done: in one write less of the search attributes, if the workflow starts with it.
+func WorkedOnBy(worker string) temporal.SearchAttributeUpdate {
+	return attrBuildIDs.ValueSet([]string{"unversioned", "unversioned:" + worker})
+}
+
 // WorkflowStatus is Temporal's status of the newest run of a workflow ID.
 type WorkflowStatus string
 
