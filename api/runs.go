@@ -26,7 +26,6 @@ type RunRecord interface {
 	// StartRun is the fence: its errors say why the run may not begin.
 	StartRun(ctx context.Context, start store.RunStart) (store.RunPlan, error)
 	// Norms tells what the machine usually does while the run's test cases are measured.
-	Norms(ctx context.Context, run bench.RunID) ([]store.SeriesNorms, error)
 	StoreBlock(ctx context.Context, run bench.RunID, results []bench.TestCaseResult, errs []bench.RunError) (bench.BlockReceipt, error)
 	// AppendLog keeps at most limit bytes of a run's output; next is the stored size.
 	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error)
@@ -117,11 +116,7 @@ func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclie
 		SuiteHash:      plan.Job.SuiteHash, Command: commandOf(plan.Job.Command), Script: scriptOf(plan.Job.Command), Artifacts: config.Artifacts,
 		Profiling: profilingOf(plan.Profiling, config),
 	}
-	norms, err := s.record.Norms(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range norms {
+	for _, n := range plan.Norms {
 		out.Norms = append(out.Norms, apiclient.SeriesNorms{TestCase: n.TestCase, Norms: machine.Norms{
 			Interrupts: n.Interrupts, CPUPressure: n.CPUPressure, MemoryPressure: n.MemoryPressure, IOPressure: n.IOPressure, MHz: n.MHz,
 		}})
@@ -259,6 +254,10 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 	if err != nil {
 		return nil, err
 	}
+	var lost error
+	if in.Body.Rest != nil && in.Body.Rest.Profile != nil {
+		_, lost = storeProfile(ctx, s.record, id, *in.Body.Rest.Profile, true)
+	}
 	closed, err := s.record.FinishRunWith(ctx, id, end, rest)
 	if err != nil {
 		return nil, unknownRun(id, err)
@@ -267,10 +266,8 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 		s.Log.InfoContext(ctx, "results were superseded", "run", id, "superseded", closed.Block.Superseded, "accepted", closed.Block.Accepted)
 	}
 	s.announcer.ended(id)
-	if in.Body.Rest != nil && in.Body.Rest.Profile != nil {
-		if _, err := storeProfile(ctx, s.record, id, *in.Body.Rest.Profile); err != nil {
-			s.Log.WarnContext(ctx, "samples of a run are lost", "run", id, "error", err)
-		}
+	if lost != nil {
+		s.Log.WarnContext(ctx, "samples of a run are lost", "run", id, "error", lost)
 	}
 	if closed.Kind != bench.KindCommand { // commands do not count
 		c, setAside, err := s.record.JudgeCollector(ctx, id, s.OfflineAfter)

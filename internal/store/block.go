@@ -28,12 +28,14 @@ import (
 func (s *Store) StoreBlock(ctx context.Context, run bench.RunID, results []bench.TestCaseResult, errs []bench.RunError) (bench.BlockReceipt, error) {
 	var receipt bench.BlockReceipt
 	err := s.inTx(ctx, "storing results of run "+string(run), func(tx pgx.Tx) error {
-		r, job, err := lockRun(ctx, tx, run)
-		if err != nil {
+		b := block{tx: tx}
+		if err := b.lock(ctx, run); err != nil {
 			return err
 		}
-		receipt, err = block{tx: tx, run: r, job: job}.store(ctx, results, errs)
-		return err
+		if err := b.store(ctx, results, errs, &receipt); err != nil {
+			return err
+		}
+		return tx.SendBatch(ctx, &b.last).Close()
 	})
 	if err != nil {
 		return bench.BlockReceipt{}, err
@@ -50,51 +52,58 @@ type block struct {
 	ids map[bench.TestCase]int64
 	// sides maps the tags that results carry to the IDs of the artifacts measured.
 	sides map[string]int64
+	// last holds the statements on which nothing else depends. The caller sends them.
+	last pgx.Batch
 }
 
 // spot identifies a result within a run by test case and artifact.
 type spot struct{ TestCaseID, ArtifactID int64 }
 
-// store stores the results and errors of a locked run.
-func (b block) store(ctx context.Context, results []bench.TestCaseResult, errs []bench.RunError) (receipt bench.BlockReceipt, err error) {
-	if b.ids, err = testCaseIDs(ctx, b.tx, b.job.ID); err != nil {
-		return receipt, err
-	}
-	if b.sides, err = sidesOf(ctx, b.tx, b.job); err != nil {
-		return receipt, err
-	}
-	if err := b.check(results, errs); err != nil {
-		return receipt, err
-	}
-	if b.job.Status.Open() {
-		if err := b.storeResults(ctx, results); err != nil {
-			return receipt, err
-		}
-		if err := b.storeErrors(ctx, errs); err != nil {
-			return receipt, err
-		}
-	}
-	return b.receipt(ctx, results)
-}
-
-func (b block) spot(r bench.TestCaseResult) spot { return spot{b.ids[r.TestCase], b.sides[r.Tag]} }
-
-func testCaseIDs(ctx context.Context, tx pgx.Tx, jobID int64) (map[bench.TestCase]int64, error) {
+// lock locks the run and its job, and reads what results of it may belong to.
+func (b *block) lock(ctx context.Context, id bench.RunID) error {
 	type row struct {
 		ID int64
 		bench.TestCase
 	}
-	rows, err := all[row](ctx, tx, `
+	var (
+		ask       pgx.Batch
+		cases     []row
+		artifacts jobArtifacts
+	)
+	queueRun(&ask, &b.run, &b.job, id)
+	queueAll(&ask, &cases, `
 		select tc.id, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
-		from job_test_case jt join test_case tc on tc.id = jt.test_case_id where jt.job_id = $1`, jobID)
-	ids := make(map[bench.TestCase]int64, len(rows))
-	for _, r := range rows {
-		ids[r.TestCase] = r.ID
+		from job_test_case jt join test_case tc on tc.id = jt.test_case_id where jt.job_id = (select id from job_queue where key = $1)`, id.Job())
+	queueOne(&ask, &artifacts, artifactsOfJob, id.Job())
+	if err := b.tx.SendBatch(ctx, &ask).Close(); err != nil {
+		return err
 	}
-	return ids, err
+	b.ids = make(map[bench.TestCase]int64, len(cases))
+	for _, c := range cases {
+		b.ids[c.TestCase] = c.ID
+	}
+	b.sides = artifacts.sides(b.job)
+	return nil
 }
 
-func (b block) check(results []bench.TestCaseResult, errs []bench.RunError) error {
+// store stores the results and errors of a locked run, together with what it adds to b.last.
+func (b *block) store(ctx context.Context, results []bench.TestCaseResult, errs []bench.RunError, receipt *bench.BlockReceipt) error {
+	if err := b.check(results, errs); err != nil {
+		return err
+	}
+	if b.job.Status.Open() {
+		if err := b.storeResults(ctx, results); err != nil {
+			return err
+		}
+		b.storeErrors(errs)
+	}
+	b.count(results, receipt)
+	return nil
+}
+
+func (b *block) spot(r bench.TestCaseResult) spot { return spot{b.ids[r.TestCase], b.sides[r.Tag]} }
+
+func (b *block) check(results []bench.TestCaseResult, errs []bench.RunError) error {
 	if b.job.Kind == bench.KindProfile && len(results) > 0 {
 		return fmt.Errorf("%w: job %s profiles, so it has no results; upload its profile", ErrConflict, b.job.Key)
 	}
@@ -126,7 +135,7 @@ func (b block) check(results []bench.TestCaseResult, errs []bench.RunError) erro
 }
 
 // storeResults writes the accepted results and their collections.
-func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult) error {
+func (b *block) storeResults(ctx context.Context, results []bench.TestCaseResult) error {
 	bySpot := make(map[spot]bench.TestCaseResult, len(results))
 	var cases, artifacts []int64
 	var statuses, messages, causes []string
@@ -252,7 +261,10 @@ func (c *collections) add(result int64, at spot, found []bench.Collection) {
 	}
 }
 
-func (c *collections) store(ctx context.Context, b block) error {
+// fewStatistics is the number of rows up to which one statement among others is quicker than a copy.
+const fewStatistics = 100
+
+func (c *collections) store(ctx context.Context, b *block) error {
 	if len(c.results) == 0 {
 		return nil
 	}
@@ -260,14 +272,17 @@ func (c *collections) store(ctx context.Context, b block) error {
 		ID, ResultID int64
 		Iteration    int
 	}
-	rows, err := all[row](ctx, b.tx, `
+	var rows []row
+	var ask pgx.Batch
+	queueAll(&ask, &rows, `
 		insert into collection (result_id, iteration, collected_at, disturbed, facts)
 		select result_id, iteration, collected_at, disturbed, facts::jsonb
 		from unnest(@results::bigint[], @iterations::integer[], @times::timestamptz[], @disturbed::text[], @facts::text[])
 			as t (result_id, iteration, collected_at, disturbed, facts)
 		returning id, result_id, iteration`,
 		pgx.NamedArgs{"results": c.results, "iterations": c.iterations, "times": c.collectedAt, "disturbed": c.disturbed, "facts": c.facts})
-	if err != nil {
+	series := c.series(&ask)
+	if err := b.tx.SendBatch(ctx, &ask).Close(); err != nil {
 		return err
 	}
 	type place struct {
@@ -278,19 +293,28 @@ func (c *collections) store(ctx context.Context, b block) error {
 	for _, r := range rows {
 		ids[place{r.ResultID, r.Iteration}] = r.ID
 	}
-	series, err := c.series(ctx, b.tx)
-	if err != nil {
-		return err
-	}
 	table := "pstat"
 	if b.job.Kind == bench.KindRuntime {
 		table = "pstat_runtime"
 	}
-	_, err = b.tx.CopyFrom(ctx, pgx.Identifier{table}, []string{"series_id", "artifact_id", "collection_id", "value"},
-		pgx.CopyFromSlice(len(c.statistics), func(i int) ([]any, error) {
-			s := c.statistics[i]
-			collection := ids[place{c.results[s.collection], c.iterations[s.collection]}]
-			return []any{series[seriesKey{s.testCase, s.metric}], s.artifact, collection, s.value}, nil
+	n := len(c.statistics)
+	inSeries, artifacts, collected, values := make([]int64, n), make([]int64, n), make([]int64, n), make([]float64, n)
+	for i, s := range c.statistics {
+		var known bool
+		if inSeries[i], known = series[seriesKey{s.testCase, s.metric}]; !known {
+			return errors.New("a series could not be created") // both statements see each other's rows: cannot happen
+		}
+		artifacts[i], collected[i], values[i] = s.artifact, ids[place{c.results[s.collection], c.iterations[s.collection]}], s.value
+	}
+	if n <= fewStatistics {
+		b.last.Queue(`
+			insert into `+table+` (series_id, artifact_id, collection_id, value)
+			select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::float8[])`, inSeries, artifacts, collected, values)
+		return nil
+	}
+	_, err := b.tx.CopyFrom(ctx, pgx.Identifier{table}, []string{"series_id", "artifact_id", "collection_id", "value"},
+		pgx.CopyFromSlice(n, func(i int) ([]any, error) {
+			return []any{inSeries[i], artifacts[i], collected[i], values[i]}, nil
 		}))
 	return err
 }
@@ -300,8 +324,9 @@ type seriesKey struct {
 	metric   string
 }
 
-// series finds or creates the series of all statistics.
-func (c *collections) series(ctx context.Context, tx pgx.Tx) (map[seriesKey]int64, error) {
+// series adds to a batch what finds or creates the series of all statistics. The map is filled
+// once the batch was sent.
+func (c *collections) series(b *pgx.Batch) map[seriesKey]int64 {
 	var keys []seriesKey
 	for _, s := range c.statistics {
 		keys = append(keys, seriesKey{s.testCase, s.metric})
@@ -316,33 +341,31 @@ func (c *collections) series(ctx context.Context, tx pgx.Tx) (map[seriesKey]int6
 	for _, k := range keys {
 		cases, metrics = append(cases, k.testCase), append(metrics, k.metric)
 	}
-	if _, err := tx.Exec(ctx, `
+	b.Queue(`
 		insert into pstat_series (test_case_id, metric)
 		select t.test_case_id, t.metric from unnest($1::bigint[], $2::text[]) with ordinality as t (test_case_id, metric, place)
 		where not exists (select from pstat_series s where s.test_case_id = t.test_case_id and s.metric = t.metric)
 		order by t.place
-		on conflict (test_case_id, metric) do nothing`, cases, metrics); err != nil {
-		return nil, err
-	}
+		on conflict (test_case_id, metric) do nothing`, cases, metrics)
 	type row struct {
 		ID, TestCaseID int64
 		Metric         string
 	}
-	rows, err := all[row](ctx, tx, `
+	ids := make(map[seriesKey]int64, len(keys))
+	b.Queue(`
 		select s.id, s.test_case_id, s.metric from pstat_series s
 		join unnest($1::bigint[], $2::text[]) as t (test_case_id, metric) on s.test_case_id = t.test_case_id and s.metric = t.metric`,
-		cases, metrics)
-	ids := make(map[seriesKey]int64, len(rows))
-	for _, r := range rows {
-		ids[seriesKey{r.TestCaseID, r.Metric}] = r.ID
-	}
-	if err == nil && len(ids) != len(keys) {
-		err = errors.New("a series could not be created") // both statements see each other's rows: cannot happen
-	}
-	return ids, err
+		cases, metrics).Query(func(rows pgx.Rows) error {
+		found, err := pgx.CollectRows(rows, byName[row]())
+		for _, r := range found {
+			ids[seriesKey{r.TestCaseID, r.Metric}] = r.ID
+		}
+		return err
+	})
+	return ids
 }
 
-func (b block) storeErrors(ctx context.Context, errs []bench.RunError) error {
+func (b *block) storeErrors(errs []bench.RunError) {
 	for _, e := range errs {
 		var testCase *int64
 		words := "job"
@@ -350,20 +373,17 @@ func (b block) storeErrors(ctx context.Context, errs []bench.RunError) error {
 			id := b.ids[*e.TestCase]
 			testCase, words = &id, e.TestCase.String()
 		}
-		if _, err := b.tx.Exec(ctx, `
+		b.last.Queue(`
 			insert into error (run_id, test_case_id, context, kind, message, output_tail) values (@run, @case, @words, @kind, @message, @tail)
 			on conflict (run_id, coalesce(test_case_id, 0)) do nothing`,
 			pgx.NamedArgs{
 				"run": b.run.ID, "case": testCase, "words": words, "kind": e.Kind, "message": cleanText(e.Message), "tail": cleanText(e.OutputTail),
-			}); err != nil {
-			return err
-		}
+			})
 	}
-	return nil
 }
 
-// receipt counts the accepted and superseded results, by what is stored.
-func (b block) receipt(ctx context.Context, results []bench.TestCaseResult) (bench.BlockReceipt, error) {
+// count adds to b.last what counts the accepted and superseded results, by what is stored.
+func (b *block) count(results []bench.TestCaseResult, receipt *bench.BlockReceipt) {
 	seen := make(map[spot]bool)
 	var cases, artifacts []int64
 	for _, r := range results {
@@ -372,9 +392,12 @@ func (b block) receipt(ctx context.Context, results []bench.TestCaseResult) (ben
 			cases, artifacts = append(cases, at.TestCaseID), append(artifacts, at.ArtifactID)
 		}
 	}
-	mine, err := value[int](ctx, b.tx, `
+	b.last.Queue(`
 		select count(*) from test_result r join unnest($2::bigint[], $3::bigint[]) as t (test_case_id, artifact_id)
 			on t.test_case_id = r.test_case_id and t.artifact_id = r.artifact_id
-		where r.run_id = $1`, b.run.ID, cases, artifacts)
-	return bench.BlockReceipt{Accepted: mine, Superseded: len(cases) - mine}, err
+		where r.run_id = $1`, b.run.ID, cases, artifacts).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&receipt.Accepted)
+		receipt.Superseded = len(cases) - receipt.Accepted
+		return err
+	})
 }

@@ -143,26 +143,21 @@ func TestNormsAreTheMediansOfUndisturbedIterations(t *testing.T) {
 		return result
 	}
 	_, job := r.oneJob("v1", "gin", "zip")
-	run := r.start(job, 1, c).Run.ID
-	none, err := r.Norms(t.Context(), run)
-	require.NoError(t, err)
-	require.Empty(t, none)
+	first := r.start(job, 1, c)
+	run := first.Run.ID
+	require.Empty(t, first.Norms)
 	r.block(run, reading(disturbed(measured("gin", 1, 2, 3, 4, 5), byOthers, 4), 0.1, 0.2, 0.2, 0.5, 0.9), measured("zip", 1))
 	_, worse := r.oneJob("v2", "gin")
 	r.block(r.start(worse, 1, c).Run.ID, reading(disturbed(measured("gin", 1, 2), byOthers, 0), 0.9, 0.9))
 
 	_, next := r.oneJob("v3", "gin", "zip")
-	norms, err := r.Norms(t.Context(), r.start(next, 1, c).Run.ID)
-	require.NoError(t, err)
 	fifth, twentieth := 0.2, 0.05
-	require.Equal(t, []store.SeriesNorms{{TestCase: testCase("gin"), CPUPressure: &fifth, Interrupts: &twentieth}}, norms)
+	require.Equal(t, []store.SeriesNorms{{TestCase: testCase("gin"), CPUPressure: &fifth, Interrupts: &twentieth}}, r.start(next, 1, c).Norms)
 
 	// Another machine has other norms.
 	other := collector("two")
 	other.HardwareID = "zen5"
 	two, err := r.RegisterCollector(t.Context(), other, offline)
 	require.NoError(t, err)
-	none, err = r.Norms(t.Context(), r.start(next, 2, two).Run.ID)
-	require.NoError(t, err)
-	require.Empty(t, none)
+	require.Empty(t, r.start(next, 2, two).Norms)
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
@@ -80,12 +78,10 @@ type handOutRow struct {
 	Profiler  string
 }
 
-// liveCollectors counts the live collectors that take jobs from the task queue.
-func liveCollectors(ctx context.Context, tx pgx.Tx, taskQueue string) (int, error) {
-	return value[int](ctx, tx, `
-		select count(*) from collector_config c where c.active and c.`+heardOf("$2")+` and `+serves("$1::text"),
-		taskQueue, liveWithin.Seconds())
-}
+// liveCollectors counts the live collectors, heard of within $2 seconds, that take jobs from task
+// queue $1.
+var liveCollectors = `
+	select count(*) from collector_config c where c.active and c.` + heardOf("$2") + ` and ` + serves("$1::text")
 
 // HandedOutTo lists the jobs that were handed out to a request and have not begun, in
 // case its workflow missed the message to start them.

@@ -44,19 +44,17 @@ var ErrMore = errors.New("more jobs remain to be handed out")
 func (s *Store) HandOut(ctx context.Context, taskQueue string, opts HandOutOptions) ([]bench.HandOut, error) {
 	var out []bench.HandOut
 	more := false
-	err := s.inTx(ctx, "handing out jobs of task queue "+taskQueue, func(tx pgx.Tx) error {
-		if err := lock(ctx, tx, "hand-out "+taskQueue); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, planned); err != nil {
-			return err
-		}
-		live, err := liveCollectors(ctx, tx, taskQueue)
-		if err != nil {
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginHandOut}, func(tx pgx.Tx) error {
+		var live int
+		var ask pgx.Batch
+		queueLock(&ask, "hand-out "+taskQueue)
+		queueValue(&ask, &live, liveCollectors, taskQueue, liveWithin.Seconds())
+		if err := tx.SendBatch(ctx, &ask).Close(); err != nil {
 			return err
 		}
 		h := handOut{tx: tx, taskQueue: taskQueue, live: live, sized: opts.Sized}
-		if err := h.choose(ctx, func(class fairshare.Class) int { return opts.depth(class, live) }); err != nil {
+		err := h.choose(ctx, func(class fairshare.Class) int { return opts.depth(class, live) })
+		if err != nil {
 			return err
 		}
 		if more = h.more; len(h.chosen) > 0 {
@@ -69,7 +67,7 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, opts HandOutOptio
 		return errors.Join(beginLimited(ctx, tx, full), endLimited(ctx, tx, others))
 	})
 	if err != nil {
-		return nil, err
+		return nil, wrap("handing out jobs of task queue "+taskQueue, err)
 	}
 	if more {
 		return out, ErrMore
@@ -90,13 +88,9 @@ type handOut struct {
 	more      bool // unread jobs may follow the held ones
 }
 
-// planned has the statements of a hand-out planned once for each connection, which takes ten times
-// as long as carrying them out. A plan may be as old as its connection, from when nothing waited or
-// very much. So each statement is planned by the indexes that are made for it, whatever the numbers
-// of rows were: by what it looks up and in the order that it asks for.
-const planned = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
-	set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
-	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+// beginHandOut has each statement planned once, like [beginPlanned], and by the indexes that are
+// made for it: by what it looks up and in the order that it asks for.
+const beginHandOut = beginPlanned + `; set local enable_bitmapscan = off; set local enable_sort = off`
 
 // position orders the jobs of a queue: jobs that have begun before go first, then those
 // of the oldest request.

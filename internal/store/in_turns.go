@@ -26,17 +26,21 @@ func openTurns(ctx context.Context, tx pgx.Tx, j bench.Job, own int64) (sides []
 	return sides, max(j.Generation, newest+1), err
 }
 
-// sidesOf maps the tags in a job's results to the IDs of the artifacts that it measures.
-// Results of its own artifact have no tag, or its tag.
-func sidesOf(ctx context.Context, tx pgx.Tx, job bench.Job) (map[string]int64, error) {
-	type row struct{ Own, Versus int64 }
-	ids, err := one[row](ctx, tx, `
-		select artifact_id as own, coalesce(versus_artifact_id, 0) as versus from job_queue where id = $1`, job.ID)
-	sides := map[string]int64{"": ids.Own, job.Tag: ids.Own}
+// jobArtifacts holds the IDs of the artifacts that a job measures. Versus is 0 if it does not
+// measure in turns.
+type jobArtifacts struct{ Own, Versus int64 }
+
+// artifactsOfJob selects the [jobArtifacts] of job $1.
+const artifactsOfJob = `select artifact_id as own, coalesce(versus_artifact_id, 0) as versus from job_queue where key = $1`
+
+// sides maps the tags in the job's results to the artifacts. Results of its own artifact have no
+// tag, or its tag.
+func (a jobArtifacts) sides(job bench.Job) map[string]int64 {
+	sides := map[string]int64{"": a.Own, job.Tag: a.Own}
 	if job.Versus != "" {
-		sides[job.Versus] = ids.Versus
+		sides[job.Versus] = a.Versus
 	}
-	return sides, err
+	return sides
 }
 
 // whole returns the results that may be accepted. For a job that measures in turns these

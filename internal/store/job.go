@@ -104,6 +104,10 @@ type endingJob struct {
 	LastRun   bench.RunID
 	Collector string
 	Needed    bool
+	// Running reports that a run has not ended, Again how many times the job is asked for once
+	// it has ended.
+	Running bool
+	Again   int
 }
 
 // BatchIsOpen reports whether jobs of a batch are open.
@@ -117,19 +121,20 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs be
 	decide func(pgx.Tx, endingJob) (bench.JobStatus, string, error),
 ) (bench.JobEnd, error) {
 	var end bench.JobEnd
-	err := s.inTx(ctx, "ending job "+string(key), func(tx pgx.Tx) error {
-		if _, err := value[int64](ctx, tx, `select id from job_queue where key = $1 for update`, key); err != nil {
-			return err
-		}
+	err := s.inPlannedTx(ctx, "ending job "+string(key), func(tx pgx.Tx) (err error) {
+		var ask pgx.Batch
+		var job endingJob
+		ask.Queue(`select id from job_queue where key = $1 for update`, key)
 		// Read by a statement that starts with the lock held: its former holder may have stored
 		// results.
-		job, err := one[endingJob](ctx, tx, `
+		queueOne(&ask, &job, `
 			select `+jobColumns+`, (select count(*) from job_test_case t where t.job_id = j.id) as total,
 				coalesce(j.submitted_with, '') as batch, coalesce(n.id, '') as last_run, coalesce(n.collector, '') as collector,
-				exists (select from graph_edge e where e.from_job = j.id and (select w.held from job_queue w where w.id = e.to_job and w.status = 'queued') = 'input') as needed
+				exists (select from graph_edge e where e.from_job = j.id and (select w.held from job_queue w where w.id = e.to_job and w.status = 'queued') = 'input') as needed,
+				exists (select from job_run o where o.job_id = j.id and o.outcome = '') as running, j.again
 			from job_queue j left join lateral (select id, collector from job_run where job_id = j.id order by number desc limit 1) n on true
 			where j.key = $1`, key)
-		if err != nil {
+		if err := tx.SendBatch(ctx, &ask).Close(); err != nil {
 			return err
 		}
 		end = bench.JobEnd{Status: job.Status, Message: job.Message, TaskQueue: job.TaskQueue, Submitter: job.Submitter}
@@ -139,28 +144,30 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs be
 			return err
 		}
 		end.Batch, end.Run, end.Collector, end.Needed = job.Batch, job.LastRun, job.Collector, job.Needed
+		var last pgx.Batch
 		if job.Status.Open() {
 			if end.Status, end.Message, err = decide(tx, job); err != nil {
 				return err
 			}
 			end.Message = cleanText(end.Message)
-			if _, err := tx.Exec(ctx, `update job_queue set status = $2, message = $3, completed_at = now() where id = $1`,
-				job.ID, end.Status, end.Message); err != nil {
-				return err
-			}
-			if end.Status != bench.JobCancelled && !(job.Build != nil && end.Status == bench.JobSuccess) {
-				if err := nextTime(ctx, tx, job.Job); err != nil {
+			last.Queue(`update job_queue set status = $2, message = $3, completed_at = now() where id = $1`, job.ID, end.Status, end.Message)
+			if job.Again > 0 && end.Status != bench.JobCancelled && !(job.Build != nil && end.Status == bench.JobSuccess) {
+				if err := tx.SendBatch(ctx, &last).Close(); err != nil {
+					return err
+				}
+				last = pgx.Batch{}
+				if err := nextTime(ctx, tx, job.Job, job.Again); err != nil {
 					return err
 				}
 			}
 		}
-		if err := closeRuns(ctx, tx, job.ID, runs, "the job ended as "+string(end.Status)); err != nil {
-			return err
-		}
-		end.Waiters, err = all[bench.RequestRef](ctx, tx, `
+		queueAll(&last, &end.Waiters, `
 			select `+requestRefColumns("wr")+` from request_job w join benchmark_request wr on wr.id = w.request_id
 			where w.job_id = $1 and `+stillWaits+` order by wr.created_at, wr.id`, job.ID)
-		return err
+		if err := tx.SendBatch(ctx, &last).Close(); err != nil || !job.Running {
+			return err
+		}
+		return closeRuns(ctx, tx, job.ID, runs, "the job ended as "+string(end.Status))
 	})
 	if err != nil {
 		return bench.JobEnd{}, err

@@ -1,10 +1,6 @@
 package store
 
-import (
-	"context"
-
-	"github.com/benchloom/benchloom/internal/bench"
-)
+import "github.com/benchloom/benchloom/internal/bench"
 
 // SeriesNorms holds the medians of what the machine did during the undisturbed iterations
 // of a test case. Nil: not known. Shares are of 1.
@@ -17,10 +13,9 @@ type SeriesNorms struct {
 	MHz            *float64
 }
 
-// Norms returns the norms of the test cases of a run, from their last eight undisturbed
-// sessions on the run's size class and hardware. Test cases without any are left out.
-func (s *Store) Norms(ctx context.Context, run bench.RunID) ([]SeriesNorms, error) {
-	norms, err := all[SeriesNorms](ctx, s.pool, `
+// norms selects the norms of the test cases of run $1, from their last eight undisturbed sessions
+// on the run's size class and hardware. Test cases without any are left out.
+var norms = `
 		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target,
 			percentile_cont(0.5) within group (order by m.interrupts / nullif(m.elapsed * m.cpus, 0)) as interrupts,
 			percentile_cont(0.5) within group (order by m.cpu_pressure) as cpu_pressure,
@@ -31,7 +26,7 @@ func (s *Store) Norms(ctx context.Context, run bench.RunID) ([]SeriesNorms, erro
 		join test_case tc on tc.id in (select jt.test_case_id from job_test_case jt where jt.job_id = n.job_id)
 		cross join lateral (
 			select r.id from test_result r
-			where r.test_case_id = tc.id and `+countingResult+` and not r.disturbed_session
+			where r.test_case_id = tc.id and ` + countingResult + ` and not r.disturbed_session
 				and r.size_class = n.size_class and r.hardware_id = n.hardware_id and r.co_located = n.co_located
 			order by r.id desc limit 8) last
 		join collection c on c.result_id = last.id and c.disturbed = '' and c.facts ? 'machine'
@@ -41,6 +36,4 @@ func (s *Store) Norms(ctx context.Context, run bench.RunID) ([]SeriesNorms, erro
 				cpu_pressure float8, memory_pressure float8, io_pressure float8, mhz float8)) m
 		where n.id = $1
 		group by tc.id
-		order by tc.id`, run)
-	return norms, wrap("reading the norms of run "+string(run), err)
-}
+		order by tc.id`

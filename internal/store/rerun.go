@@ -79,11 +79,7 @@ func rerunJobs(ctx context.Context, tx pgx.Tx, asked askedAgain, ids []int64, ge
 
 // nextTime asks once more for a locked job that has just ended, if it was asked for several
 // times.
-func nextTime(ctx context.Context, tx pgx.Tx, job bench.Job) error {
-	more, err := value[int](ctx, tx, `select again from job_queue where id = $1`, job.ID)
-	if err != nil || more == 0 {
-		return err
-	}
+func nextTime(ctx context.Context, tx pgx.Tx, job bench.Job, more int) error {
 	call, err := value[int64](ctx, tx, `select nextval('rerun_call')`)
 	if err != nil {
 		return err

@@ -39,6 +39,8 @@ type RunPlan struct {
 	// size class and hardware. For a job that measures in turns these are the test cases
 	// that lack either side; both are measured again.
 	Missing []bench.TestCase
+	// Norms of the job's test cases; those of which nothing is known are left out.
+	Norms []SeriesNorms
 }
 
 const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, n.rerun, n.generation, n.asked_by, n.size_class, n.pool, n.collector, n.epoch, n.version,
@@ -83,7 +85,7 @@ func (s *Store) JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, err
 // With its first run, a chunk gets the test cases that it measures.
 func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 	var plan RunPlan
-	err := s.inTx(ctx, "starting run "+string(start.Run), func(tx pgx.Tx) error {
+	err := s.inPlannedTx(ctx, "starting run "+string(start.Run), func(tx pgx.Tx) error {
 		at, err := readGate(ctx, tx, start)
 		if err != nil {
 			return err
@@ -129,6 +131,7 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 			select config, (select selection -> 'profiling' from benchmark_request where id = $2) as profiling from project where name = $1`,
 			job.Project, job.HandedOutTo)
 		queueAll(&rest, &plan.Missing, missing, start.Run)
+		queueAll(&rest, &plan.Norms, norms, start.Run)
 		if err := tx.SendBatch(ctx, &rest).Close(); err != nil {
 			return err
 		}
@@ -252,13 +255,17 @@ func (s *Store) CloseLostRuns(ctx context.Context, key bench.JobKey, rerun int, 
 }
 
 // lockRun reads a run and its job and locks both until the transaction ends.
-func lockRun(ctx context.Context, tx pgx.Tx, id bench.RunID) (bench.Run, bench.Job, error) {
-	job, err := lockJob(ctx, tx, id.Job())
-	if err != nil {
-		return bench.Run{}, bench.Job{}, err
-	}
-	run, err := one[bench.Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1 for update of n`, id)
+func lockRun(ctx context.Context, tx pgx.Tx, id bench.RunID) (run bench.Run, job bench.Job, err error) {
+	var ask pgx.Batch
+	queueRun(&ask, &run, &job, id)
+	err = tx.SendBatch(ctx, &ask).Close()
 	return run, job, err
+}
+
+// queueRun adds to a batch what [lockRun] does.
+func queueRun(b *pgx.Batch, run *bench.Run, job *bench.Job, id bench.RunID) {
+	queueOne(b, job, jobLock, id.Job())
+	queueOne(b, run, `select `+runColumns+fromRuns+`where n.id = $1 for update of n`, id)
 }
 
 // SetProgress records the current activity of an open run of a collector. The progress of
@@ -286,44 +293,45 @@ func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end bench.RunEnd)
 // FinishRunWith does what [Store.StoreBlock] and [Store.AppendLog] do with the rest of a run,
 // and then closes it: all of it or nothing.
 func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.RunEnd, rest bench.RunRest) (closed bench.RunClosed, err error) {
-	err = s.inTx(ctx, "finishing run "+string(id), func(tx pgx.Tx) error {
+	err = s.inPlannedTx(ctx, "finishing run "+string(id), func(tx pgx.Tx) error {
 		if err := end.Validate(); err != nil {
 			return err
 		}
-		run, job, err := lockRun(ctx, tx, id)
-		if err != nil {
-			return err
-		}
+		b := block{tx: tx}
 		if rest.Block != nil {
-			if closed.Block, err = (block{tx: tx, run: run, job: job}).store(ctx, rest.Block.Results, rest.Block.Errors); err != nil {
+			if err := b.lock(ctx, id); err != nil {
 				return err
 			}
+			if err := b.store(ctx, rest.Block.Results, rest.Block.Errors, &closed.Block); err != nil {
+				return err
+			}
+		} else if b.run, b.job, err = lockRun(ctx, tx, id); err != nil {
+			return err
 		}
+		run, job := b.run, b.job
 		closed.Kind = job.Kind
 		size := run.LogSize
 		if rest.Output != nil {
-			if size, err = appendLog(ctx, tx, id, size, *rest.Output); err != nil {
+			if size, err = appendLog(&b.last, id, size, *rest.Output); err != nil {
 				return err
 			}
 		}
-		if late := run.Outcome == bench.RunLost && job.Status.Open() && run.Rerun == job.Rerun; run.Outcome != bench.RunRunning && !late {
-			if size != run.LogSize {
-				_, err = tx.Exec(ctx, `update job_run set log_size = $2 where id = $1`, id, size)
-			}
-			return err
+		late := run.Outcome == bench.RunLost && job.Status.Open() && run.Rerun == job.Rerun
+		switch {
+		case run.Outcome == bench.RunRunning || late:
+			b.last.Queue(`
+				update job_run set outcome = @outcome, message = @message, output_tail = @tail, finished_at = now(),
+					measured_seconds = @seconds, peak_memory = @memory, cpu_seconds = @cpu, log_size = @size
+				where id = @id`,
+				pgx.NamedArgs{
+					"id": id, "outcome": end.Outcome, "message": cleanText(end.Message), "tail": cleanText(end.OutputTail),
+					"seconds": end.MeasuredSeconds, "memory": end.PeakMemory, "cpu": end.CPUSeconds, "size": size,
+				})
+			b.last.Queue(`update collector_config set current_run = null where current_run = $1`, id)
+		case size != run.LogSize:
+			b.last.Queue(`update job_run set log_size = $2 where id = $1`, id, size)
 		}
-		if _, err := tx.Exec(ctx, `
-			update job_run set outcome = @outcome, message = @message, output_tail = @tail, finished_at = now(),
-				measured_seconds = @seconds, peak_memory = @memory, cpu_seconds = @cpu, log_size = @size
-			where id = @id`,
-			pgx.NamedArgs{
-				"id": id, "outcome": end.Outcome, "message": cleanText(end.Message), "tail": cleanText(end.OutputTail),
-				"seconds": end.MeasuredSeconds, "memory": end.PeakMemory, "cpu": end.CPUSeconds, "size": size,
-			}); err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `update collector_config set current_run = null where current_run = $1`, id)
-		return err
+		return tx.SendBatch(ctx, &b.last).Close()
 	})
 	if err != nil {
 		return bench.RunClosed{}, err

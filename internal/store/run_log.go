@@ -18,11 +18,12 @@ func (s *Store) AppendLog(ctx context.Context, run bench.RunID, offset int64, da
 		if err != nil {
 			return err
 		}
-		if next, err = appendLog(ctx, tx, run, size, bench.RunOutput{Offset: offset, Data: data, Limit: limit}); err != nil || next == size {
+		var b pgx.Batch
+		if next, err = appendLog(&b, run, size, bench.RunOutput{Offset: offset, Data: data, Limit: limit}); err != nil || next == size {
 			return err
 		}
-		_, err = tx.Exec(ctx, `update job_run set log_size = $2 where id = $1`, run, next)
-		return err
+		b.Queue(`update job_run set log_size = $2 where id = $1`, run, next)
+		return tx.SendBatch(ctx, &b).Close()
 	})
 	if err != nil {
 		return 0, err
@@ -30,9 +31,9 @@ func (s *Store) AppendLog(ctx context.Context, run bench.RunID, offset int64, da
 	return next, nil
 }
 
-// appendLog stores what is new of a piece of output. It returns the size of the output from
-// then on, which the caller records with the locked run.
-func appendLog(ctx context.Context, tx pgx.Tx, run bench.RunID, size int64, piece bench.RunOutput) (next int64, err error) {
+// appendLog adds to a batch what stores the new part of a piece of output. It returns the size of
+// the output from then on, which the caller records with the locked run.
+func appendLog(b *pgx.Batch, run bench.RunID, size int64, piece bench.RunOutput) (next int64, err error) {
 	if piece.Offset < 0 {
 		return size, errors.New("the offset must not be negative")
 	}
@@ -41,9 +42,7 @@ func appendLog(ctx context.Context, tx pgx.Tx, run bench.RunID, size int64, piec
 	}
 	fresh := piece.Data[size-piece.Offset:]
 	if kept := fresh[:min(int64(len(fresh)), max(0, piece.Limit-size))]; len(kept) > 0 {
-		if _, err := tx.Exec(ctx, `insert into run_log (run_id, at_offset, data) values ($1, $2, $3)`, run, size, kept); err != nil {
-			return size, err
-		}
+		b.Queue(`insert into run_log (run_id, at_offset, data) values ($1, $2, $3)`, run, size, kept)
 	}
 	return size + int64(len(fresh)), nil
 }

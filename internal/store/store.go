@@ -120,6 +120,16 @@ func (s *Store) inTx(ctx context.Context, doing string, f func(tx pgx.Tx) error)
 	return wrap(doing, pgx.BeginFunc(ctx, s.pool, f))
 }
 
+// inPlannedTx is [Store.inTx] for statements that find their rows by keys. Each is planned once
+// for each connection, which takes longer than carrying it out. A plan may be as old as its
+// connection, from when there were few rows: it looks them up whatever their number was.
+func (s *Store) inPlannedTx(ctx context.Context, doing string, f func(tx pgx.Tx) error) error {
+	return wrap(doing, pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginPlanned}, f))
+}
+
+const beginPlanned = `begin; set local plan_cache_mode = force_generic_plan; set local enable_seqscan = off;
+	set local enable_hashjoin = off; set local enable_mergejoin = off`
+
 // wrap prefixes an error with what was being done; nil stays nil.
 func wrap(doing string, err error) error {
 	if err == nil {
@@ -230,6 +240,16 @@ func queueOne[T any](b *pgx.Batch, into *T, sql string, args ...any) {
 			return ErrNotFound
 		}
 		return err
+	})
+}
+
+// queueValue adds to a batch what [value] reads.
+func queueValue[T any](b *pgx.Batch, into *T, sql string, args ...any) {
+	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error {
+		if err := row.Scan(into); !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		return ErrNotFound
 	})
 }
 
