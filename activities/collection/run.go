@@ -81,9 +81,8 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 	}
 	endShipping()
 	<-shipped
-	if s.left { // the slot is cleaned while the end is told
-		cleaned := c.clean(ctx, s)
-		defer cleaned()
+	if s.cleaned != nil { // while the end is told
+		defer s.cleaned()
 	}
 	return c.finish(ctx, run, s, out, err)
 }
@@ -124,7 +123,7 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	}
 	if plan.Command != nil {
 		c.phase(ctx, plan.Run.ID, string(jobrun.Fetching))
-		m.Leave, s.left = true, true // it has no artifacts, which must be hidden before they are released
+		m.Leave = func() { s.cleaned = c.clean(ctx, s) } // it has no artifacts, which must be hidden before they are released
 		job.Command = &jobrun.Command{Argv: plan.Command.Argv, Env: environment(plan.Command.Env), Timeout: time.Duration(plan.Command.TimeoutSeconds) * time.Second, Script: plan.Script, Revisions: c.Revisions, Keep: s.keepFiles}
 		return c.within(ctx, plan, s, func(ctx context.Context) error { return c.job(ctx, m, job, s, out) })
 	}
@@ -333,8 +332,8 @@ type sink struct {
 	single     bool
 	rest       *apiclient.Block
 	restNumber int
-	// left: the job leaves the slot as it is.
-	left bool
+	// cleaned waits until the slot is clean that the job has left; nil: it has not left it.
+	cleaned func()
 	// base is added to the numbers of blocks, blocks is the last one's number.
 	base, blocks int
 	delivered    map[bench.TestCase]bool

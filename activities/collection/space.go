@@ -56,6 +56,9 @@ func (c *Collector) job(ctx context.Context, m jobrun.Machine, job jobrun.Job, s
 		before := s.blocks
 		s.base = s.blocks // blocks are numbered from 1 in each attempt
 		job.TestCases = s.lacking(all)
+		if s.cleaned != nil {
+			s.cleaned()
+		}
 		s.clock.start()
 		err := jobrun.Run(ctx, m, job, s)
 		s.clock.stop()

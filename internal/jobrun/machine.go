@@ -72,8 +72,9 @@ type Machine struct {
 	Sampled func(measure.Sample)
 	// Watcher, if set, accompanies each job.
 	Watcher Watcher
-	// Leave leaves the slot as it is when the job has ended. The caller cleans it, while it hands in the job.
-	Leave bool
+	// Leave, if set, is called once nothing in the slot is needed any more, at the latest at the end of the job: the caller
+	// cleans it then, while the job is handed in. It must not wait. Nil: the slot is clean when the job has ended.
+	Leave func()
 }
 
 func (m Machine) check() error {

@@ -67,6 +67,8 @@ type runner struct {
 	spent, lost time.Duration
 	// script belongs to commands; nil: the command is all.
 	script *scripted
+	// left reports that [Machine.Leave] was called.
+	left bool
 }
 
 func (r *runner) run(ctx context.Context) (err error) {
@@ -79,7 +81,9 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if err := r.room(); err != nil {
 		return err
 	}
-	if !r.m.Leave {
+	if r.m.Leave != nil {
+		defer r.leave()
+	} else {
 		defer func() { err = errors.Join(err, r.m.Sandbox.Clean(context.WithoutCancel(ctx))) }()
 	}
 	if err := r.show(); err != nil {
@@ -97,6 +101,14 @@ func (r *runner) run(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// leave leaves the slot to the caller, once.
+func (r *runner) leave() {
+	if r.m.Leave != nil && !r.left {
+		r.left = true
+		r.m.Leave()
+	}
 }
 
 // show lets commands see the artifacts, also those that are measured where they lie, and the cache of their own suite.
@@ -222,6 +234,9 @@ func (r *runner) deliver(ctx context.Context, cases []testCase) error {
 			u.delivered = true
 			block.Results = append(block.Results, u.result)
 		}
+	}
+	if r.job.Kind == bench.KindCommand { // it has one block
+		r.leave()
 	}
 	if err := r.sink.Block(ctx, block); err != nil {
 		return fmt.Errorf("delivering block %d: %w", block.Number, err)

@@ -3,6 +3,7 @@
 package jobrun_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -308,6 +309,52 @@ func TestACommandIsMeasuredInAnEmptyDirectory(t *testing.T) {
 	job.Command.Argv = []string{"no-such-program-here"}
 	require.NoError(t, b.run(t, job))
 	require.Equal(t, bench.FailJob, b.sink.results()["command/ "].Failure.Kind)
+}
+
+// The caller cleans the slot of a command while its result is delivered: it is told once nothing
+// there is needed any more, once, however the job ends.
+func TestACommandLeavesItsSlotBeforeItIsDelivered(t *testing.T) {
+	t.Parallel()
+	job := jobrun.Job{
+		Kind: bench.KindCommand, TestCases: []bench.TestCase{{Benchmark: "command", Target: "x86_64-unknown-linux-gnu"}}, Iterations: 2,
+		Command: &jobrun.Command{Argv: []string{"true"}},
+	}
+	broken := errors.New("the disk is full")
+	for name, end := range map[string]struct {
+		sink   error
+		cancel bool
+		want   []string
+	}{
+		"delivered": {nil, false, []string{"command", "command", "left", "delivered"}},
+		"refused":   {broken, false, []string{"command", "command", "left", "delivered"}},
+		"cancelled": {nil, true, []string{"command", "left"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var events []string
+			b.machine.Leave = func() { events = append(events, "left") }
+			b.sandbox.started = func(measure.Command) {
+				events = append(events, "command")
+				if end.cancel {
+					cancel()
+				}
+			}
+			b.sink.onBlock = func(jobrun.Block) error {
+				events = append(events, "delivered")
+				return end.sink
+			}
+			err := jobrun.Run(ctx, b.machine, job, b.sink)
+			if end.cancel {
+				require.ErrorIs(t, err, context.Canceled)
+			} else {
+				require.ErrorIs(t, err, end.sink)
+			}
+			require.Equal(t, end.want, events)
+		})
+	}
 }
 
 func TestJobsThatDoNotSayWhatTheyNeedAreRefused(t *testing.T) {
