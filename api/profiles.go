@@ -60,7 +60,7 @@ func (s *profileHandlers) upload(ctx context.Context, in *uploadProfile) (*body[
 	if err != nil {
 		return nil, err
 	}
-	receipt, err := storeProfile(ctx, s.record, id, in.Body, false)
+	receipt, err := storeProfile(ctx, s.record, id, in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +69,15 @@ func (s *profileHandlers) upload(ctx context.Context, in *uploadProfile) (*body[
 
 // profileStore is the part of a [ProfileRecord] that keeps uploads.
 type profileStore interface {
-	StoreProfile(ctx context.Context, run bench.RunID, u profiler.Upload, withEnd bool) (store.ProfileReceipt, error)
+	StoreProfile(ctx context.Context, run bench.RunID, u profiler.Upload) (store.ProfileReceipt, error)
 }
 
-// storeProfile checks and stores an upload, or nothing of it; see [store.Store.StoreProfile].
-func storeProfile(ctx context.Context, record profileStore, run bench.RunID, u profiler.Upload, withEnd bool) (receipt store.ProfileReceipt, err error) {
+// storeProfile checks and stores an upload, or nothing of it.
+func storeProfile(ctx context.Context, record profileStore, run bench.RunID, u profiler.Upload) (receipt store.ProfileReceipt, err error) {
 	if faults := u.Check(); len(faults) > 0 {
 		return receipt, faulty(faults)
 	}
-	receipt, err = record.StoreProfile(ctx, run, u, withEnd)
+	receipt, err = record.StoreProfile(ctx, run, u)
 	if tooMuch, ok := errors.AsType[*store.ProfileError](err); ok {
 		return receipt, faulty(tooMuch.Faults)
 	}

@@ -30,7 +30,7 @@ type RunRecord interface {
 	// AppendLog keeps at most limit bytes of a run's output; next is the stored size.
 	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error)
 	// FinishRunWith closes a run after storing the rest of it, or does nothing of both.
-	FinishRunWith(ctx context.Context, run bench.RunID, end bench.RunEnd, rest bench.RunRest) (bench.RunClosed, error)
+	FinishRunWith(ctx context.Context, run bench.RunID, end bench.RunEnd, rest store.RunRest) (store.RunClosed, error)
 	profileStore
 	// JudgeCollector sets a run's collector aside if its last runs are disturbed, and
 	// reports whether it did.
@@ -254,10 +254,6 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 	if err != nil {
 		return nil, err
 	}
-	var lost error
-	if in.Body.Rest != nil && in.Body.Rest.Profile != nil {
-		_, lost = storeProfile(ctx, s.record, id, *in.Body.Rest.Profile, true)
-	}
 	closed, err := s.record.FinishRunWith(ctx, id, end, rest)
 	if err != nil {
 		return nil, unknownRun(id, err)
@@ -266,8 +262,10 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 		s.Log.InfoContext(ctx, "results were superseded", "run", id, "superseded", closed.Block.Superseded, "accepted", closed.Block.Accepted)
 	}
 	s.announcer.ended(id)
-	if lost != nil {
-		s.Log.WarnContext(ctx, "samples of a run are lost", "run", id, "error", lost)
+	if in.Body.Rest != nil && in.Body.Rest.Profile != nil && !closed.Profiled { // or tell why not
+		if _, err := storeProfile(ctx, s.record, id, *in.Body.Rest.Profile); err != nil {
+			s.Log.WarnContext(ctx, "samples of a run are lost", "run", id, "error", err)
+		}
 	}
 	if closed.Kind != bench.KindCommand { // commands do not count
 		c, setAside, err := s.record.JudgeCollector(ctx, id, s.OfflineAfter)
@@ -286,8 +284,8 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 	return nil, nil
 }
 
-// runRest checks what is handed in with a run's end, samples excepted.
-func runRest(run bench.RunID, rest *apiclient.RunRest) (out bench.RunRest, err error) {
+// runRest checks what is handed in with a run's end, and leaves out samples that are wrong.
+func runRest(run bench.RunID, rest *apiclient.RunRest) (out store.RunRest, err error) {
 	if rest == nil {
 		return out, nil
 	}
@@ -300,6 +298,9 @@ func runRest(run bench.RunID, rest *apiclient.RunRest) (out bench.RunRest, err e
 	}
 	if rest.Output != nil {
 		out.Output = &bench.RunOutput{Offset: rest.Output.Offset, Data: rest.Output.Data, Limit: maxRunLog}
+	}
+	if rest.Profile != nil && len(rest.Profile.Check()) == 0 {
+		out.Profile = rest.Profile
 	}
 	return out, nil
 }

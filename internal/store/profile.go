@@ -61,18 +61,12 @@ const _ = uint(64 - profiler.MaxBatches) // Had has room for each
 // [LateProfile] ago, and a [ProfileError] for more than an attempt may have.
 //
 // It takes no lock that results wait for, and gives up after some seconds.
-//
-// With the end of the run, which is stored after them, samples are safe once that is.
-func (s *Store) StoreProfile(ctx context.Context, run bench.RunID, u profiler.Upload, withEnd bool) (receipt ProfileReceipt, err error) {
-	begin := beginPlanned + `; set local statement_timeout = '5s'; set local lock_timeout = '2s'`
-	if withEnd {
-		begin += `; set local synchronous_commit = off`
-	}
+func (s *Store) StoreProfile(ctx context.Context, run bench.RunID, u profiler.Upload) (receipt ProfileReceipt, err error) {
 	store := func() error {
-		return wrap("storing samples of run "+string(run), pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) (err error) {
+		return s.inPlannedTx(ctx, "storing samples of run "+string(run), func(tx pgx.Tx) (err error) {
 			receipt, err = storeProfile(ctx, tx, run, u)
 			return err
-		}))
+		})
 	}
 	if err = store(); noPartition(err) { // no orchestrator has made them for weeks
 		if _, err = s.pool.Exec(ctx, `select make_profile_partitions($1)`, partitionsAhead); err == nil {
@@ -97,6 +91,7 @@ func storeProfile(ctx context.Context, tx pgx.Tx, run bench.RunID, u profiler.Up
 	var p place
 	var attempts []profileAttempt
 	ask := new(pgx.Batch) // at once, with the lock before what it is held for
+	ask.Queue(`select set_config('statement_timeout', '5s', true), set_config('lock_timeout', '2s', true)`)
 	queueOne(ask, &p, `
 		select j.project, n.outcome, n.finished_at < now() - make_interval(secs => $2) is true as late
 		from job_run n join job_queue j on j.id = n.job_id where n.id = $1`, run, LateProfile.Seconds())

@@ -45,7 +45,7 @@ func (r record) running(tag string) bench.RunID {
 func (r record) sample(run bench.RunID, u profiler.Upload) store.ProfileReceipt {
 	r.t.Helper()
 	require.Empty(r.t, u.Check())
-	receipt, err := r.StoreProfile(r.t.Context(), run, u, false)
+	receipt, err := r.StoreProfile(r.t.Context(), run, u)
 	require.NoError(r.t, err)
 	return receipt
 }
@@ -101,7 +101,7 @@ func TestP22TheServerKeepsNoMoreThanAnAttemptMayHave(t *testing.T) {
 	run := r.running("1.0.0")
 	refused := func(want string, u profiler.Upload) {
 		t.Helper()
-		_, err := r.StoreProfile(t.Context(), run, u, false)
+		_, err := r.StoreProfile(t.Context(), run, u)
 		var tooMuch *store.ProfileError
 		require.ErrorAs(t, err, &tooMuch)
 		require.Contains(t, tooMuch.Error(), want)
@@ -134,7 +134,7 @@ func TestSamplesOfARunThatEndedAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	run := r.running("1.0.0")
-	_, err := r.StoreProfile(t.Context(), "aaaaaaaaaaaaaaaa-00000000", uploadOf("a1"), false)
+	_, err := r.StoreProfile(t.Context(), "aaaaaaaaaaaaaaaa-00000000", uploadOf("a1"))
 	require.ErrorIs(t, err, store.ErrNotFound)
 	_, err = r.Profile(t.Context(), "aaaaaaaaaaaaaaaa-00000000")
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -143,7 +143,7 @@ func TestSamplesOfARunThatEndedAreRefused(t *testing.T) {
 	r.sample(run, uploadOf("a1", batchOf(cpuUsed, "a1", 0, 1)))
 	require.False(t, r.profile(run).Over, "its last part is on its way")
 	r.execute(`update job_run set finished_at = finished_at - interval '31 seconds'`)
-	_, err = r.StoreProfile(t.Context(), run, uploadOf("a1", batchOf(cpuUsed, "a1", 1, 1)), false)
+	_, err = r.StoreProfile(t.Context(), run, uploadOf("a1", batchOf(cpuUsed, "a1", 1, 1)))
 	require.ErrorIs(t, err, store.ErrRunClosed)
 	require.True(t, r.profile(run).Over)
 
@@ -168,7 +168,7 @@ func TestResultsDoNotWaitForSamples(t *testing.T) {
 	require.NoError(t, err)
 	var stored error
 	wait := r.whileWaiting(func() error {
-		_, stored = r.StoreProfile(t.Context(), run, uploadOf("a1", batchOf(cpuUsed, "a1", 0, 1)), false)
+		_, stored = r.StoreProfile(t.Context(), run, uploadOf("a1", batchOf(cpuUsed, "a1", 0, 1)))
 		return nil
 	})
 	r.block(run, measured("sort", 1, 2))

@@ -11,6 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/plan"
+	"github.com/benchloom/benchloom/internal/profiler"
 )
 
 // RunStart is a collector's request to begin a run, checked by the fence.
@@ -286,13 +287,28 @@ func (s *Store) RunAnnounced(ctx context.Context, run bench.RunID) error {
 // FinishRun closes a run. The first end counts, except that a collector may correct the
 // end of a run given up as lost while its job is open.
 func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end bench.RunEnd) error {
-	_, err := s.FinishRunWith(ctx, id, end, bench.RunRest{})
+	_, err := s.FinishRunWith(ctx, id, end, RunRest{})
 	return err
 }
 
+// RunRest is handed in together with the end of a run.
+type RunRest struct {
+	bench.RunRest
+	// Profile holds its last samples.
+	Profile *profiler.Upload
+}
+
+// RunClosed tells about a run that was closed.
+type RunClosed struct {
+	bench.RunClosed
+	// Profiled reports that there were samples, and that they are stored.
+	Profiled bool
+}
+
 // FinishRunWith does what [Store.StoreBlock] and [Store.AppendLog] do with the rest of a run,
-// and then closes it: all of it or nothing.
-func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.RunEnd, rest bench.RunRest) (closed bench.RunClosed, err error) {
+// and then closes it: all of it or nothing. Samples are worth less: without them, it is closed all
+// the same.
+func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.RunEnd, rest RunRest) (closed RunClosed, err error) {
 	err = s.inPlannedTx(ctx, "finishing run "+string(id), func(tx pgx.Tx) error {
 		if err := end.Validate(); err != nil {
 			return err
@@ -331,10 +347,17 @@ func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.Run
 		case size != run.LogSize:
 			b.last.Queue(`update job_run set log_size = $2 where id = $1`, id, size)
 		}
-		return tx.SendBatch(ctx, &b.last).Close()
+		if err := tx.SendBatch(ctx, &b.last).Close(); err != nil || rest.Profile == nil {
+			return err
+		}
+		closed.Profiled = pgx.BeginFunc(ctx, tx, func(part pgx.Tx) error {
+			_, err := storeProfile(ctx, part, id, *rest.Profile)
+			return err
+		}) == nil
+		return nil
 	})
 	if err != nil {
-		return bench.RunClosed{}, err
+		return RunClosed{}, err
 	}
 	return closed, nil
 }
