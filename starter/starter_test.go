@@ -33,13 +33,11 @@ func temporal(t *testing.T) client.Client {
 	return devstacktest.Temporal(t, up.Namespace(namespace))
 }
 
-const workerName = "benchloom v1, workflows 3"
-
 // orchestrator is a worker whose workflows wait for a signal, and cannot decide
 // while they are broken.
 func orchestrator(t *testing.T, c client.Client, broken *atomic.Bool) {
 	t.Helper()
-	w := worker.New(c, protocol.OrchestratorTaskQueue, worker.Options{BuildID: workerName})
+	w := worker.New(c, protocol.OrchestratorTaskQueue, worker.Options{})
 	waits := func(ctx workflow.Context) error {
 		if err := workflow.Sleep(ctx, time.Millisecond); err != nil {
 			return err
