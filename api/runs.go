@@ -25,7 +25,6 @@ type RunRecord interface {
 	Job(ctx context.Context, key bench.JobKey) (bench.Job, error)
 	// StartRun is the fence: its errors say why the run may not begin.
 	StartRun(ctx context.Context, start store.RunStart) (store.RunPlan, error)
-	// Norms tells what the machine usually does while the run's test cases are measured.
 	StoreBlock(ctx context.Context, run bench.RunID, results []bench.TestCaseResult, errs []bench.RunError) (bench.BlockReceipt, error)
 	// AppendLog keeps at most limit bytes of a run's output; next is the stored size.
 	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error)

@@ -72,12 +72,11 @@ func readGate(ctx context.Context, tx pgx.Tx, start RunStart) (gate, error) {
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return gate{}, err
 	}
-	for _, run := range runs {
-		at.Run = &run
+	if len(runs) > 0 {
+		at.Run = &runs[0]
 	}
-	var err error
-	at.Queues, err = byQueue(queues, nil)
-	return at, err
+	at.Queues = byQueue(queues)
+	return at, nil
 }
 
 // fence returns the collector, provided that its registration is the newest.

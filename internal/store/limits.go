@@ -23,20 +23,22 @@ const queueColumnsOf = `c.name, c.class, c.weight, c.level, coalesce(c.wait_obje
 
 // queuesOf reads the configured queues among those named.
 func queuesOf(ctx context.Context, q querier, names []string) (fairshare.Queues, error) {
-	return byQueue(all[fairshare.Queue](ctx, q, `select `+queueColumnsOf+` from queue_config c where c.name = any($1)`, names))
+	found, err := all[fairshare.Queue](ctx, q, `select `+queueColumnsOf+` from queue_config c where c.name = any($1)`, names)
+	return byQueue(found), err
 }
 
 // allQueues reads all configured queues.
 func allQueues(ctx context.Context, q querier) (fairshare.Queues, error) {
-	return byQueue(all[fairshare.Queue](ctx, q, `select `+queueColumnsOf+` from queue_config c`))
+	found, err := all[fairshare.Queue](ctx, q, `select `+queueColumnsOf+` from queue_config c`)
+	return byQueue(found), err
 }
 
-func byQueue(found []fairshare.Queue, err error) (fairshare.Queues, error) {
+func byQueue(found []fairshare.Queue) fairshare.Queues {
 	queues := make(fairshare.Queues, len(found))
 	for _, c := range found {
 		queues[c.Name] = c
 	}
-	return queues, err
+	return queues
 }
 
 // rulesOf reads the rules in force for these jobs, and for further accounts.
