@@ -253,7 +253,7 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 	if err := f.view(&config, account); err != nil {
 		return c, nil, err
 	}
-	config.Lend = f.elsewhere && !f.coLocated // else others may measure on these CPUs
+	config.Lend = f.elsewhere && !f.shared.on() // else other slots of this process use these CPUs
 	// Processes left by a killed predecessor would disturb every measurement:
 	// nothing starts before they are dead.
 	machine, err := workers.OpenMachine(ctx, workers.MachineConfig{

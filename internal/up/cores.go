@@ -31,9 +31,9 @@ type Layout struct {
 // collectors. Spec lists collectors by size class ("2x1,1x4": two of class 1, one of
 // class 4); empty means one collector with all remaining cores.
 //
-// Cores are shared only if share is set. Then a collector whose class exceeds the
-// number of cores gets all of them. A collector that shares cores, or the machine with
-// another collector, is marked co-located.
+// Cores are shared only if share is set: collectors share the cores that the services leave,
+// and only one whose class exceeds their number has the services' core, too. A collector that
+// shares cores, or the machine with another collector, is marked co-located.
 func Plan(cores measure.CPUList, spec string, share bool) (Layout, error) {
 	if len(cores) == 0 {
 		return Layout{}, fmt.Errorf("planning collectors: this machine shows no cores")
@@ -55,27 +55,22 @@ func Plan(cores measure.CPUList, spec string, share bool) (Layout, error) {
 		return Layout{}, fmt.Errorf("planning collectors: %d cores are wanted, this machine has %d and the services keep one: ask for less with --collectors, or allow sharing with --share-cores (results are then marked co-located)", wanted, len(cores))
 	}
 	layout := Layout{Services: measure.CPUList{cores[0]}}
-	if shared {
-		free = cores
-	}
 	next := 0
 	for i, class := range classes {
 		if int(class) > len(cores) && !share {
 			return Layout{}, fmt.Errorf("planning collectors: a collector of size class %d is wanted, this machine has %d cores: ask for a smaller one, or allow sharing with --share-cores (it gets all cores then)", class, len(cores))
 		}
-		var cpus measure.CPUList
-		for range min(int(class), len(cores)) {
-			// With sharing, the last cores are used first, and the services' core last.
-			at := next % len(free)
-			if shared {
-				at = len(free) - 1 - at
+		cpus := cores
+		if int(class) <= len(free) {
+			cpus = nil
+			for range class {
+				cpus = append(cpus, free[next%len(free)])
+				next++
 			}
-			cpus = append(cpus, free[at])
-			next++
+			slices.Sort(cpus)
 		}
-		slices.Sort(cpus)
 		layout.Slots = append(layout.Slots, Slot{
-			Name: fmt.Sprintf("local-%d", i+1), Class: class, CPUs: slices.Compact(cpus),
+			Name: fmt.Sprintf("local-%d", i+1), Class: class, CPUs: slices.Clone(cpus),
 			CoLocated: shared || len(classes) > 1,
 		})
 	}
