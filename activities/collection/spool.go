@@ -45,6 +45,10 @@ type Spool struct {
 
 	mu   sync.Mutex
 	held []Spooled // blocks that the disk did not take, in order of measurement
+
+	packing sync.Mutex
+	// zipper is used again, under the lock above: making one takes longer than compressing a block.
+	zipper *gzip.Writer
 }
 
 // maxHeld is the compressed size of blocks in memory, in bytes, above which measuring
@@ -80,7 +84,7 @@ func fileName(run bench.RunID, number int) string {
 
 // Put writes a block durably. Writing it again replaces it.
 func (s *Spool) Put(ctx context.Context, run bench.RunID, number int, block apiclient.Block) error {
-	packed, err := pack(block)
+	packed, err := s.pack(block)
 	if err != nil {
 		return err
 	}
@@ -90,7 +94,7 @@ func (s *Spool) Put(ctx context.Context, run bench.RunID, number int, block apic
 // PutOrHold writes a block durably, or keeps it in memory if the disk does not take it.
 // That is no error: full tells why.
 func (s *Spool) PutOrHold(ctx context.Context, run bench.RunID, number int, block apiclient.Block) (full, err error) {
-	packed, err := pack(block)
+	packed, err := s.pack(block)
 	if err != nil {
 		return nil, err
 	}
@@ -136,10 +140,16 @@ func (s *Spool) forget(run bench.RunID, number int) {
 	s.held = slices.DeleteFunc(s.held, func(b Spooled) bool { return b.Run == run && b.Number == number })
 }
 
-func pack(block apiclient.Block) ([]byte, error) {
+func (s *Spool) pack(block apiclient.Block) ([]byte, error) {
+	s.packing.Lock()
+	defer s.packing.Unlock()
 	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	if err := errors.Join(json.NewEncoder(z).Encode(block), z.Close()); err != nil {
+	if s.zipper == nil {
+		s.zipper = gzip.NewWriter(&packed)
+	} else {
+		s.zipper.Reset(&packed)
+	}
+	if err := errors.Join(json.NewEncoder(s.zipper).Encode(block), s.zipper.Close()); err != nil {
 		return nil, fmt.Errorf("encoding a block: %w", err)
 	}
 	return packed.Bytes(), nil
