@@ -201,13 +201,12 @@ func (a *profileAttempt) add(u profiler.Upload) (added addition, err error) {
 
 // write writes what is new of an upload, which is the given part of what the run has sent.
 func (added addition) write(ctx context.Context, tx pgx.Tx, a profileAttempt, part int, u profiler.Upload) error {
+	var batch pgx.Batch
 	if len(added.samples) > 0 {
-		if _, err := tx.Exec(ctx, `
+		batch.Queue(`
 			insert into profile_batch (began_at, attempt, part, series, sequence, samples)
 			select $1, $2, $3, x.series, x.sequence, x.samples from unnest($4::smallint[], $5::smallint[], $6::bytea[]) x (series, sequence, samples)`,
-			a.BeganAt, a.ID, part, added.series, added.sequences, added.samples); err != nil {
-			return err
-		}
+			a.BeganAt, a.ID, part, added.series, added.sequences, added.samples)
 	} else if u.Summary == nil || a.Ended {
 		part = a.Part // nobody who follows has missed something
 	}
@@ -225,11 +224,11 @@ func (added addition) write(ctx context.Context, tx pgx.Tx, a profileAttempt, pa
 			return err
 		}
 	}
-	_, err = tx.Exec(ctx, `
+	batch.Queue(`
 		update profile_attempt set part = $2, series = $3, bytes = bytes + $4, dropped = greatest(dropped, $5),
 			absent = case when $6::jsonb = '[]' then absent else $6::jsonb end, summary = coalesce(summary, $7::jsonb)
 		where id = $1`, a.ID, part, json.RawMessage(series), added.bytes, u.DroppedTotal, json.RawMessage(absent), nullJSON(summary))
-	return err
+	return tx.SendBatch(ctx, &batch).Close()
 }
 
 // nullJSON returns nil, which is null, for no bytes.
