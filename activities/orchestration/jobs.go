@@ -138,8 +138,10 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 	if err := a.dispatcher().AfterEnd(ctx, in.Key, end); err != nil {
 		return protocol.JobEndResult{}, err
 	}
-	if err := a.learn(ctx, in.Key); err != nil {
-		return protocol.JobEndResult{}, err
+	if !end.OneClass {
+		if err := a.learn(ctx, in.Key); err != nil {
+			return protocol.JobEndResult{}, err
+		}
 	}
 	if err := a.tellWaiters(ctx, in.Key, end); err != nil {
 		return protocol.JobEndResult{}, err
@@ -155,14 +157,8 @@ const tellBound = 10 * time.Second
 func (a *Activities) tellWaiters(ctx context.Context, key bench.JobKey, end bench.JobEnd) error {
 	ended := protocol.JobEnded{Key: key, Status: end.Status}
 	for _, w := range end.Waiters {
-		if w.ID == end.Batch {
-			open, err := a.Store.BatchIsOpen(ctx, end.Batch)
-			if err != nil {
-				return err
-			}
-			if open && a.notices.later(w.ID, func() { a.tellLater(context.WithoutCancel(ctx), w, ended) }) {
-				continue
-			}
+		if w.ID == end.Batch && end.BatchOpen && a.notices.later(w.ID, func() { a.tellLater(context.WithoutCancel(ctx), w, ended) }) {
+			continue
 		}
 		if err := a.Workflows.JobEnded(ctx, w, ended); err != nil {
 			return err

@@ -237,12 +237,29 @@ type JobEnd struct {
 	Collector string
 	// Batch is the request with which it was written; empty: none.
 	Batch RequestID
+	// Brief reports that it took less than a second, from its first run.
+	Brief bool
 	// Needed reports that jobs wait for its end, see fairshare.HeldForInput.
 	Needed bool
 	// Submitter is the account whose limits applied to it.
 	Submitter string
+	Consequences
+}
+
+// Consequences tells what has to be done after the end of a job: of what is false, all that might
+// be.
+type Consequences struct {
 	// Waiters lists the open requests that wait for the job.
 	Waiters []RequestRef
+	// BatchOpen reports that jobs of its batch are open.
+	BatchOpen bool
+	// Unlimited reports that no limit holds jobs of its account.
+	Unlimited bool
+	// OneClass reports that no target has several size classes to select from.
+	OneClass bool
+	// Filled reports that the job was brief, and that enough jobs wait in Temporal for its task
+	// queue, see fairshare.Depth.
+	Filled bool
 }
 
 // TimeoutOn returns the time limit of the whole job on a size class, in seconds; 0:

@@ -255,6 +255,22 @@ func TestAfterEndAndSweepFillTaskQueues(t *testing.T) {
 	w.done, w.dependents = nil, []string{"c", "b"}
 	require.NoError(t, d.AfterEnd(t.Context(), "one", bench.JobEnd{TaskQueue: "a", Submitter: "ada", Needed: true}))
 	require.Equal(t, []string{"release limited ada", "release what needs one", "fill a up to 4, strict 16", "fill b up to 4, strict 16", "fill c up to 4, strict 16"}, w.done)
+	w.done, w.released = nil, nil
+	require.NoError(t, d.AfterEnd(t.Context(), "one", bench.JobEnd{TaskQueue: "a", Brief: true, Consequences: bench.Consequences{Unlimited: true}}))
+	require.Equal(t, []string{"fill a up to 6, strict 18"}, w.done, "brief jobs soon end again")
+	filled := bench.Consequences{Unlimited: true, OneClass: true, Filled: true}
+	for _, c := range []struct {
+		end  bench.JobEnd
+		want []string
+	}{
+		{bench.JobEnd{TaskQueue: "a", Consequences: filled}, nil},
+		{bench.JobEnd{TaskQueue: "a", Needed: true, Consequences: filled}, []string{"release what needs one", "fill a up to 4, strict 16", "fill b up to 4, strict 16", "fill c up to 4, strict 16"}},
+		{bench.JobEnd{TaskQueue: "a", Consequences: bench.Consequences{Unlimited: true, Filled: true}}, []string{"fill a up to 4, strict 16"}},
+	} {
+		w.done = nil
+		require.NoError(t, d.AfterEnd(t.Context(), "one", c.end))
+		require.Equal(t, c.want, w.done, "%+v", c.end)
+	}
 	w.done = nil
 	require.NoError(t, d.Sweep(t.Context()))
 	require.Equal(t, []string{"record late at 2", "release held", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done, "what is not there yet is tried again")

@@ -35,7 +35,12 @@ type Backlog interface {
 // Temporal. A job that cannot be started does not stop the others; the errors are
 // joined. With [Dispatcher.Fills] it may be a fill that another call makes, if that begins after this call.
 func (d *Dispatcher) Fill(ctx context.Context, taskQueue string) error {
-	fill := func(ctx context.Context) error { return d.FillFor(ctx, taskQueue, "") }
+	return d.share(ctx, taskQueue, filling{opts: enough})
+}
+
+// share makes a fill, or waits for one of another call.
+func (d *Dispatcher) share(ctx context.Context, taskQueue string, f filling) error {
+	fill := func(ctx context.Context) error { return d.fillAll(ctx, taskQueue, f) }
 	if d.Fills == nil {
 		return fill(ctx)
 	}
@@ -45,6 +50,17 @@ func (d *Dispatcher) Fill(ctx context.Context, taskQueue string) error {
 // FillFor is Fill on behalf of a request that starts its own children afterwards; see
 // [Dispatcher.HandedOutTo].
 func (d *Dispatcher) FillFor(ctx context.Context, taskQueue string, asks bench.RequestID) error {
+	return d.fillAll(ctx, taskQueue, filling{opts: enough, asks: asks})
+}
+
+// How many jobs wait in Temporal after a hand-out.
+var (
+	enough = store.HandOutOptions{Depth: fairshare.Depth, Strict: fairshare.StrictDepth}
+	full   = store.HandOutOptions{Depth: fairshare.Full, Strict: fairshare.StrictFull}
+)
+
+// fillAll fills a task queue, and those to which the selection of size classes moves jobs of it.
+func (d *Dispatcher) fillAll(ctx context.Context, taskQueue string, f filling) error {
 	view, err := d.view(ctx)
 	if err != nil {
 		return err
@@ -52,10 +68,10 @@ func (d *Dispatcher) FillFor(ctx context.Context, taskQueue string, asks bench.R
 	taskQueues := []string{taskQueue}
 	// If there is a choice, only jobs with a selected size class are handed out. The
 	// selection moves some of them to other task queues.
-	sized := view.Several()
-	if sized {
+	f.view, f.opts.Sized = view, view.Several()
+	if f.opts.Sized {
 		live := view.Live(taskQueue)
-		elsewhere, err := view.Select(ctx, taskQueue, fairshare.Depth(live), fairshare.StrictDepth(live))
+		elsewhere, err := view.Select(ctx, taskQueue, f.opts.Depth(live), f.opts.Strict(live))
 		if err != nil {
 			return err
 		}
@@ -63,13 +79,12 @@ func (d *Dispatcher) FillFor(ctx context.Context, taskQueue string, asks bench.R
 	}
 	var errs []error
 	for _, q := range taskQueues {
-		f := filling{view: view, opts: store.HandOutOptions{Depth: fairshare.Depth, Strict: fairshare.StrictDepth, Sized: sized}, asks: asks}
 		errs = append(errs, d.fill(ctx, f, q))
 	}
 	return errors.Join(errs...)
 }
 
-// filling is one call of [Dispatcher.FillFor].
+// filling is one fill.
 type filling struct {
 	view sizing.View
 	opts store.HandOutOptions
@@ -91,18 +106,28 @@ func (d *Dispatcher) fill(ctx context.Context, f filling, taskQueue string) erro
 }
 
 // AfterEnd fills the task queues that profit from a job's end: first the one whose
-// collector became free, then those with jobs that the account's limit held or that
-// waited for its end.
+// collector became free, unless enough waits for it in Temporal, then those with jobs that the
+// account's limit held or that waited for its end.
 func (d *Dispatcher) AfterEnd(ctx context.Context, job bench.JobKey, end bench.JobEnd) error {
+	var taskQueues []string
 	var errs []error
-	taskQueues, err := d.Record.ReleaseLimited(ctx, end.Submitter)
-	errs = append(errs, err)
+	if !end.Unlimited {
+		released, err := d.Record.ReleaseLimited(ctx, end.Submitter)
+		taskQueues, errs = append(taskQueues, released...), append(errs, err)
+	}
 	if end.Needed {
 		of, err := d.Record.ReleaseDependents(ctx, job)
 		taskQueues, errs = append(taskQueues, of...), append(errs, err)
 	}
 	slices.Sort(taskQueues)
-	errs = append(errs, d.Fill(ctx, end.TaskQueue))
+	// What waits may belong to another size class, and is not looked at before it is next.
+	if filled := end.Filled && end.OneClass && len(taskQueues) == 0; !filled {
+		f := filling{opts: enough}
+		if end.Brief {
+			f.opts = full
+		}
+		errs = append(errs, d.share(ctx, end.TaskQueue, f))
+	}
 	for _, q := range slices.Compact(taskQueues) {
 		if q != end.TaskQueue {
 			errs = append(errs, d.Fill(ctx, q))

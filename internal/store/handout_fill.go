@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -139,14 +141,57 @@ const (
 	roundsAtOnce = 3
 )
 
+// waitingQueues names the queues with jobs that wait for a task queue. It skips from one to the next
+// in the index and does not read their jobs.
+func waitingQueues(taskQueue string) string {
+	return strings.ReplaceAll(`queues as (
+			(select queue from job_queue where task_queue = $1 and status = 'queued' and held = '' order by queue limit 1)
+			union all
+			select (select j.queue from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue > q.queue
+				order by j.queue limit 1)
+			from queues q where q.queue is not null
+		)`, "$1", taskQueue)
+}
+
+// queueFilled adds to a batch whether enough jobs of each queue wait in Temporal for the task queue
+// of job $1, unless that took long: then false. Nothing is locked: what changes meanwhile ends as
+// well, and looks again.
+func queueFilled(b *pgx.Batch, filled *bool, job bench.JobKey) {
+	var was bool
+	queueValue(b, &was, `select coalesce(`+brief+`, false) from job_queue j where j.key = $1`, job)
+	const taskQueue = `(select task_queue from job_queue j where j.key = $1 and ` + brief + `)`
+	b.Queue(`
+		with recursive `+waitingQueues(taskQueue)+`
+		select q.queue, coalesce(c.class, '') as class, (select count(*) from (
+				select status from job_queue
+				where task_queue = `+taskQueue+` and queue between q.queue and q.queue and status in ('handed_out', 'in_progress') order by queue) t
+			where t.status = 'handed_out') as in_temporal, (`+strings.ReplaceAll(liveCollectors, "$1::text", taskQueue)+`) as live
+		from queues q left join queue_config c on c.name = q.queue
+		where q.queue is not null`, job, liveWithin.Seconds()).Query(func(rows pgx.Rows) error {
+		type row struct {
+			Queue            string
+			Class            fairshare.Class
+			InTemporal, Live int
+		}
+		found, err := pgx.CollectRows(rows, byName[row]())
+		*filled = err == nil && was && !slices.ContainsFunc(found, func(r row) bool {
+			depth := fairshare.Depth
+			if cmp.Or(r.Class, fairshare.Default(r.Queue).Class) == fairshare.Strict {
+				depth = fairshare.StrictDepth
+			}
+			return r.InTemporal < depth(r.Live)
+		})
+		return err
+	})
+}
+
 // wasted counts the jobs of a queue that were cancelled while they waited in Temporal.
 func wasted(taskQueue, queue string) string {
 	return `(select count(*) from job_queue w where w.task_queue = ` + taskQueue + ` and w.queue = ` + queue + `
 		and w.status = 'cancelled' and w.handed_out_at is not null and w.started_at is null)`
 }
 
-// backlogs lists the queues with jobs waiting in the task queue. It skips from one to the
-// next in the index and does not read their jobs.
+// backlogs lists the queues with jobs waiting in the task queue.
 //
 // While no job of a queue waits in Temporal, the queue's turn is the number of its jobs
 // that were cancelled there. Temporal has charged the queue's fairness key for them, so a
@@ -157,13 +202,7 @@ func wasted(taskQueue, queue string) string {
 // queues in their order.
 func (h *handOut) backlogs(ctx context.Context) ([]fairshare.Backlog, error) {
 	return all[fairshare.Backlog](ctx, h.tx, `
-		with recursive queues as (
-			(select queue from job_queue where task_queue = $1 and status = 'queued' and held = '' order by queue limit 1)
-			union all
-			select (select j.queue from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue > q.queue
-				order by j.queue limit 1)
-			from queues q where q.queue is not null
-		)
+		with recursive `+waitingQueues("$1")+`
 		select q.queue, there.jobs as in_temporal, coalesce(there.turn, `+wasted("$1", "q.queue")+`) as turn
 		from queues q cross join lateral (
 			select count(*) as jobs, max(t.turn) as turn from (

@@ -108,42 +108,52 @@ type endingJob struct {
 	// it has ended.
 	Running bool
 	Again   int
+	Brief   bool
 }
 
-// BatchIsOpen reports whether jobs of a batch are open.
-func (s *Store) BatchIsOpen(ctx context.Context, batch bench.RequestID) (bool, error) {
-	open, err := value[bool](ctx, s.pool, `
-		select exists (select from job_queue where submitted_with = $1 and status in ('queued', 'handed_out', 'in_progress'))`, batch)
-	return open, wrap("looking for open jobs of batch "+string(batch), err)
+// brief matches a job j that has ended within a second of its first run's start.
+const brief = `j.completed_at - j.started_at < interval '1 second'`
+
+// endingJobRow reads job $1 as an [endingJob].
+const endingJobRow = `
+	select ` + jobColumns + `, (select count(*) from job_test_case t where t.job_id = j.id) as total,
+		coalesce(j.submitted_with, '') as batch, coalesce(n.id, '') as last_run, coalesce(n.collector, '') as collector,
+		exists (select from graph_edge e where e.from_job = j.id and (select w.held from job_queue w where w.id = e.to_job and w.status = 'queued') = 'input') as needed,
+		exists (select from job_run o where o.job_id = j.id and o.outcome = '') as running, j.again,
+		coalesce(j.completed_at is null and now() - j.started_at < interval '1 second' or ` + brief + `, false) as brief
+	from job_queue j left join lateral (select id, collector from job_run where job_id = j.id order by number desc limit 1) n on true
+	where j.key = $1`
+
+func (j endingJob) end() bench.JobEnd {
+	return bench.JobEnd{
+		Status: j.Status, Message: j.Message, TaskQueue: j.TaskQueue, Submitter: j.Submitter,
+		Batch: j.Batch, Run: j.LastRun, Collector: j.Collector, Needed: j.Needed, Brief: j.Brief,
+	}
 }
 
 func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs bench.RunOutcome,
 	decide func(pgx.Tx, endingJob) (bench.JobStatus, string, error),
 ) (bench.JobEnd, error) {
-	var end bench.JobEnd
-	err := s.inPlannedTx(ctx, "ending job "+string(key), func(tx pgx.Tx) (err error) {
+	end, ended, err := s.endedJob(ctx, key, rerun)
+	if err != nil || ended {
+		return end, err
+	}
+	err = s.inPlannedTx(ctx, "ending job "+string(key), func(tx pgx.Tx) (err error) {
 		var ask pgx.Batch
 		var job endingJob
 		ask.Queue(`select id from job_queue where key = $1 for update`, key)
 		// Read by a statement that starts with the lock held: its former holder may have stored
 		// results.
-		queueOne(&ask, &job, `
-			select `+jobColumns+`, (select count(*) from job_test_case t where t.job_id = j.id) as total,
-				coalesce(j.submitted_with, '') as batch, coalesce(n.id, '') as last_run, coalesce(n.collector, '') as collector,
-				exists (select from graph_edge e where e.from_job = j.id and (select w.held from job_queue w where w.id = e.to_job and w.status = 'queued') = 'input') as needed,
-				exists (select from job_run o where o.job_id = j.id and o.outcome = '') as running, j.again
-			from job_queue j left join lateral (select id, collector from job_run where job_id = j.id order by number desc limit 1) n on true
-			where j.key = $1`, key)
+		queueOne(&ask, &job, endingJobRow, key)
 		if err := tx.SendBatch(ctx, &ask).Close(); err != nil {
 			return err
 		}
-		end = bench.JobEnd{Status: job.Status, Message: job.Message, TaskQueue: job.TaskQueue, Submitter: job.Submitter}
 		if job.Rerun != rerun {
 			former, err := one[formerEnd](ctx, tx, `select status, message from node_end where node_id = $1 and rerun = $2`, job.ID, rerun)
-			end.Status, end.Message = former.Status, former.Message
+			end = bench.JobEnd{Status: former.Status, Message: former.Message, TaskQueue: job.TaskQueue, Submitter: job.Submitter}
 			return err
 		}
-		end.Batch, end.Run, end.Collector, end.Needed = job.Batch, job.LastRun, job.Collector, job.Needed
+		end = job.end()
 		var last pgx.Batch
 		if job.Status.Open() {
 			if end.Status, end.Message, err = decide(tx, job); err != nil {
@@ -161,9 +171,7 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs be
 				}
 			}
 		}
-		queueAll(&last, &end.Waiters, `
-			select `+requestRefColumns("wr")+` from request_job w join benchmark_request wr on wr.id = w.request_id
-			where w.job_id = $1 and `+stillWaits+` order by wr.created_at, wr.id`, job.ID)
+		queueConsequences(&last, &end.Consequences, key)
 		if err := tx.SendBatch(ctx, &last).Close(); err != nil || !job.Running {
 			return err
 		}
@@ -173,6 +181,40 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs be
 		return bench.JobEnd{}, err
 	}
 	return end, nil
+}
+
+// endedJob describes the end of a job that has ended, in one round trip. ended is false while it is
+// open, or if it was asked for again since.
+func (s *Store) endedJob(ctx context.Context, key bench.JobKey, rerun int) (end bench.JobEnd, ended bool, err error) {
+	var ask pgx.Batch
+	var job endingJob
+	var consequences bench.Consequences
+	ask.Queue(planned)
+	queueOne(&ask, &job, endingJobRow, key)
+	queueConsequences(&ask, &consequences, key)
+	if err := s.pool.SendBatch(ctx, &ask).Close(); err != nil {
+		return bench.JobEnd{}, false, wrap("reading the end of job "+string(key), err)
+	}
+	if job.Status.Open() || job.Running || job.Rerun != rerun {
+		return bench.JobEnd{}, false, nil
+	}
+	end = job.end()
+	end.Consequences = consequences
+	return end, true, nil
+}
+
+// queueConsequences adds to a batch what has to be done after the end of job $1, which must be
+// written by then.
+func queueConsequences(b *pgx.Batch, c *bench.Consequences, key bench.JobKey) {
+	queueAll(b, &c.Waiters, `
+		select `+requestRefColumns("wr")+` from request_job w join benchmark_request wr on wr.id = w.request_id
+		where w.job_id = (select id from job_queue where key = $1) and `+stillWaits+` order by wr.created_at, wr.id`, key)
+	b.Queue(`
+		select exists (select from job_queue o where o.submitted_with = j.submitted_with and o.status in ('queued', 'handed_out', 'in_progress')),
+			not exists (select from account_limit l where l.account in (j.submitter, '*') and l.max_running is not null),
+			not exists (select from collector_config c group by c.target having min(c.size_class) <> max(c.size_class))
+		from job_queue j where j.key = $1`, key).QueryRow(func(row pgx.Row) error { return row.Scan(&c.BatchOpen, &c.Unlimited, &c.OneClass) })
+	queueFilled(b, &c.Filled, key)
 }
 
 // shownErrors bounds how many errors a job's message quotes.

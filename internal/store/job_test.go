@@ -28,6 +28,17 @@ func (r record) fail(run bench.RunID, benchmark, message string) {
 	require.NoError(r.t, err)
 }
 
+// nothingWaits are the consequences of an end where no job waits, for these requests.
+func nothingWaits(waiters []bench.RequestRef) bench.Consequences {
+	return bench.Consequences{Waiters: waiters, Unlimited: true, OneClass: true}
+}
+
+// timeless is an end without what depends on how quick the machine was.
+func timeless(end bench.JobEnd) bench.JobEnd {
+	end.Brief, end.Filled = false, false
+	return end
+}
+
 func TestTheStoredResultsDecideHowAJobEnds(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -38,7 +49,7 @@ func TestTheStoredResultsDecideHowAJobEnds(t *testing.T) {
 		run := r.start(job, 1, c).Run.ID
 		r.block(run, measured("gin", 1), bench.TestCaseResult{TestCase: testCase("zip"), Skipped: "needs docker"})
 		for range 2 {
-			require.Equal(t, bench.JobEnd{Status: bench.JobSuccess, TaskQueue: small.TaskQueue(), Run: run, Collector: "one", Waiters: []bench.RequestRef{q.Ref()}}, r.finish(job, "it looked bad"))
+			require.Equal(t, bench.JobEnd{Status: bench.JobSuccess, TaskQueue: small.TaskQueue(), Run: run, Collector: "one", Consequences: nothingWaits([]bench.RequestRef{q.Ref()})}, timeless(r.finish(job, "it looked bad")))
 		}
 		require.Equal(t, bench.RunLost, r.run(run).Outcome, "a run that was still open did not say how it ended")
 		require.NotNil(t, r.job(job.Key).CompletedAt)
@@ -123,11 +134,11 @@ func TestAnEndedJobReturnsItsWaitersAgain(t *testing.T) {
 	for range 2 {
 		end, err := r.CancelJob(t.Context(), job.Key, 0, "cancelled by ada")
 		require.NoError(t, err)
-		require.Equal(t, bench.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Run: run, Collector: "one", Waiters: waiters}, end)
+		require.Equal(t, bench.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Run: run, Collector: "one", Consequences: nothingWaits(waiters)}, timeless(end))
 	}
 	require.Equal(t, bench.RunCancelled, r.run(run).Outcome)
 	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Cancelled, "", nil, ""))
-	require.Equal(t, bench.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Run: run, Collector: "one", Waiters: waiters[1:]}, r.finish(job, "later"))
+	require.Equal(t, bench.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Run: run, Collector: "one", Consequences: nothingWaits(waiters[1:])}, timeless(r.finish(job, "later")))
 
 	_, err := r.FinishJob(t.Context(), "nothing", 0, "")
 	require.ErrorIs(t, err, store.ErrNotFound)

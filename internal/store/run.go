@@ -305,10 +305,36 @@ type RunClosed struct {
 	Profiled bool
 }
 
+// endSuccessful ends the locked job $1 if nothing is left of it to decide: each test case has its
+// result, no other run goes on, and it is not to run again. Its workflow finds it so.
+const endSuccessful = `
+	update job_queue j set status = 'success', message = '', completed_at = now()
+	where j.id = $1 and j.status = 'in_progress' and j.again = 0
+		and not exists (select from job_test_case_state t where t.job_id = j.id and not t.done)
+		and not exists (select from job_run o where o.job_id = j.id and o.outcome = '')`
+
 // FinishRunWith does what [Store.StoreBlock] and [Store.AppendLog] do with the rest of a run,
 // and then closes it: all of it or nothing. Samples are worth less: without them, it is closed all
-// the same.
-func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.RunEnd, rest RunRest) (closed RunClosed, err error) {
+// the same. The job of a command that has succeeded ends with it.
+func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.RunEnd, rest RunRest) (RunClosed, error) {
+	closed, err := s.finishRun(ctx, id, end, rest)
+	if err != nil && closed.lacksSamples && ctx.Err() == nil {
+		rest.Profile = nil
+		closed, err = s.finishRun(ctx, id, end, rest)
+	}
+	if err != nil {
+		return RunClosed{}, err
+	}
+	return closed.RunClosed, nil
+}
+
+// closing is a run that was closed, or would have been if its samples could be stored.
+type closing struct {
+	RunClosed
+	lacksSamples bool
+}
+
+func (s *Store) finishRun(ctx context.Context, id bench.RunID, end bench.RunEnd, rest RunRest) (closed closing, err error) {
 	err = s.inPlannedTx(ctx, "finishing run "+string(id), func(tx pgx.Tx) error {
 		if err := end.Validate(); err != nil {
 			return err
@@ -344,20 +370,18 @@ func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.Run
 					"seconds": end.MeasuredSeconds, "memory": end.PeakMemory, "cpu": end.CPUSeconds, "size": size,
 				})
 			b.last.Queue(`update collector_config set current_run = null where current_run = $1`, id)
+			if job.Kind == bench.KindCommand && end.Outcome == bench.RunSuccess && run.Rerun == job.Rerun {
+				b.last.Queue(endSuccessful, job.ID)
+			}
 		case size != run.LogSize:
 			b.last.Queue(`update job_run set log_size = $2 where id = $1`, id, size)
 		}
 		if err := tx.SendBatch(ctx, &b.last).Close(); err != nil || rest.Profile == nil {
 			return err
 		}
-		closed.Profiled = pgx.BeginFunc(ctx, tx, func(part pgx.Tx) error {
-			_, err := storeProfile(ctx, part, id, *rest.Profile)
-			return err
-		}) == nil
-		return nil
+		_, err := storeProfile(ctx, tx, id, *rest.Profile)
+		closed.Profiled, closed.lacksSamples = err == nil, err != nil
+		return err
 	})
-	if err != nil {
-		return RunClosed{}, err
-	}
-	return closed, nil
+	return closed, err
 }

@@ -54,7 +54,7 @@ func TestLongManyJobsAndManyCollectors(t *testing.T) {
 	const ended = 10
 	inTemporal := queues * fairshare.Depth(collectors)
 	began := time.Now()
-	reads(ended*inTemporal*3/2, "an end and the hand-out after it", func(s *store.Store) {
+	reads(ended*inTemporal*5/2, "an end, which looks whether enough wait in Temporal, and the hand-out after it", func(s *store.Store) {
 		for i, h := range out[:ended] {
 			keepBeating() // a collector that is silent for half a minute takes nothing
 			task, err := storetest.Dispatched(t.Context(), r.url, bench.NewRunID(h.Job, "w", "a", 1), first.Name)

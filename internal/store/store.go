@@ -127,6 +127,11 @@ func (s *Store) inPlannedTx(ctx context.Context, doing string, f func(tx pgx.Tx)
 	return wrap(doing, pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginPlanned}, f))
 }
 
+// planned has the statements of a batch planned like those of [Store.inPlannedTx], if the batch is a
+// transaction of its own.
+const planned = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+
 const beginPlanned = `begin; set local plan_cache_mode = force_generic_plan; set local enable_seqscan = off;
 	set local enable_hashjoin = off; set local enable_mergejoin = off`
 
