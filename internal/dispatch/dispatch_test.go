@@ -62,6 +62,9 @@ func (w *world) noted() []string {
 
 func (w *world) HandOut(_ context.Context, taskQueue string, opts store.HandOutOptions) ([]bench.HandOut, error) {
 	w.note("fill %s up to %d, strict %d", taskQueue, opts.Depth(1), opts.Strict(1))
+	if opts.Spare != nil {
+		w.note("and %d to spare", opts.Spare(1))
+	}
 	out := w.waiting[taskQueue]
 	delete(w.waiting, taskQueue)
 	if w.more > 0 {
@@ -257,7 +260,7 @@ func TestAfterEndAndSweepFillTaskQueues(t *testing.T) {
 	require.Equal(t, []string{"release limited ada", "release what needs one", "fill a up to 4, strict 16", "fill b up to 4, strict 16", "fill c up to 4, strict 16"}, w.done)
 	w.done, w.released = nil, nil
 	require.NoError(t, d.AfterEnd(t.Context(), "one", bench.JobEnd{TaskQueue: "a", Brief: true, Consequences: bench.Consequences{Unlimited: true}}))
-	require.Equal(t, []string{"fill a up to 6, strict 18"}, w.done, "brief jobs soon end again")
+	require.Equal(t, []string{"fill a up to 4, strict 16", "and 2 to spare"}, w.done, "brief jobs soon end again")
 	filled := bench.Consequences{Unlimited: true, OneClass: true, Filled: true}
 	for _, c := range []struct {
 		end  bench.JobEnd

@@ -53,11 +53,8 @@ func (d *Dispatcher) FillFor(ctx context.Context, taskQueue string, asks bench.R
 	return d.fillAll(ctx, taskQueue, filling{opts: enough, asks: asks})
 }
 
-// How many jobs wait in Temporal after a hand-out.
-var (
-	enough = store.HandOutOptions{Depth: fairshare.Depth, Strict: fairshare.StrictDepth}
-	full   = store.HandOutOptions{Depth: fairshare.Full, Strict: fairshare.StrictFull}
-)
+// enough bounds how many jobs wait in Temporal after a hand-out.
+var enough = store.HandOutOptions{Depth: fairshare.Depth, Strict: fairshare.StrictDepth}
 
 // fillAll fills a task queue, and those to which the selection of size classes moves jobs of it.
 func (d *Dispatcher) fillAll(ctx context.Context, taskQueue string, f filling) error {
@@ -124,7 +121,7 @@ func (d *Dispatcher) AfterEnd(ctx context.Context, job bench.JobKey, end bench.J
 	if filled := end.Filled && end.OneClass && len(taskQueues) == 0; !filled {
 		f := filling{opts: enough}
 		if end.Brief {
-			f.opts = full
+			f.opts.Spare = fairshare.Spare
 		}
 		errs = append(errs, d.share(ctx, end.TaskQueue, f))
 	}

@@ -18,12 +18,10 @@ func Depth(liveCollectors int) int { return 2*liveCollectors + 2 }
 // between.
 func StrictDepth(liveCollectors int) int { return 4 * Depth(liveCollectors) }
 
-// Full returns how many jobs of a weighted queue wait in Temporal after a hand-out where jobs
-// are brief: some more than [Depth], so that several of them end before the next hand-out.
-func Full(liveCollectors int) int { return Depth(liveCollectors) + liveCollectors + 1 }
-
-// StrictFull is [Full] for a strict queue.
-func StrictFull(liveCollectors int) int { return StrictDepth(liveCollectors) + liveCollectors + 1 }
+// Spare returns how many jobs more than [Depth] or [StrictDepth] wait in Temporal after a hand-out
+// of brief jobs, so that several of them end before the next one. Only for a queue that shares the
+// task queue with no other: a changed weight would apply to them later.
+func Spare(liveCollectors int) int { return liveCollectors + 1 }
 
 // Held is the reason for holding a waiting job: hand-outs skip it until it is released.
 // A job is held if it may not go but jobs behind it may. Without holding, every hand-out

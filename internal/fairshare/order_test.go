@@ -12,8 +12,8 @@ import (
 
 func TestDepth(t *testing.T) {
 	t.Parallel()
-	for live, want := range map[int][4]int{0: {2, 3, 8, 9}, 1: {4, 6, 16, 18}, 10: {22, 33, 88, 99}} {
-		require.Equal(t, want, [4]int{fairshare.Depth(live), fairshare.Full(live), fairshare.StrictDepth(live), fairshare.StrictFull(live)}, "%d live collectors", live)
+	for live, want := range map[int][3]int{0: {2, 8, 1}, 1: {4, 16, 2}, 10: {22, 88, 11}} {
+		require.Equal(t, want, [3]int{fairshare.Depth(live), fairshare.StrictDepth(live), fairshare.Spare(live)}, "%d live collectors", live)
 	}
 }
 

@@ -414,7 +414,9 @@ func TestAnEndTellsWhetherTheTaskQueueIsFilled(t *testing.T) {
 		return end
 	}
 	depth := fairshare.Depth(1)
-	handed := handOut(depth + 1)
+	handed, err := r.HandOut(t.Context(), small.TaskQueue(), store.HandOutOptions{Depth: fairshare.Depth, Spare: func(int) int { return 1 }})
+	require.NoError(t, err)
+	require.Len(t, handed, depth+1)
 	require.True(t, end(handed[0].Job).Filled, "%d are left", depth)
 	require.False(t, end(handed[1].Job).Filled, "%d are left", depth-1)
 	handed = handOut(depth)
@@ -428,6 +430,9 @@ func TestAnEndTellsWhetherTheTaskQueueIsFilled(t *testing.T) {
 	// One of several queues is enough.
 	r.execute(`update job_queue set queue = 'user:bob' where id = (select max(id) from job_queue where status = 'queued')`)
 	require.False(t, end(handed[1].Job).Filled)
+	two, err := r.HandOut(t.Context(), small.TaskQueue(), store.HandOutOptions{Depth: func(int) int { return 0 }, Spare: fairshare.Spare})
+	require.NoError(t, err)
+	require.Empty(t, two, "queues that share have nothing to spare")
 	// Nothing else waits: nothing can be filled.
 	r.execute(`update job_queue set held = 'pause' where status = 'queued'`)
 	require.True(t, end(handed[2].Job).Filled)

@@ -21,15 +21,22 @@ type HandOutOptions struct {
 	// number of the task queue's live collectors. Strict does the same for a strict queue;
 	// nil: Depth is used. See [fairshare.Depth].
 	Depth, Strict func(liveCollectors int) int
+	// Spare returns how many more should wait if no other queue has waiting jobs; nil: none. See
+	// [fairshare.Spare].
+	Spare func(liveCollectors int) int
 	// Sized skips jobs whose size class has not been selected yet.
 	Sized bool
 }
 
-func (o HandOutOptions) depth(class fairshare.Class, live int) int {
+func (o HandOutOptions) depth(class fairshare.Class, live int, alone bool) int {
+	depth := o.Depth
 	if class == fairshare.Strict && o.Strict != nil {
-		return o.Strict(live)
+		depth = o.Strict
 	}
-	return o.Depth(live)
+	if alone && o.Spare != nil {
+		return depth(live) + o.Spare(live)
+	}
+	return depth(live)
 }
 
 // ErrMore accompanies the jobs handed out so far after many jobs had to be held. The next
@@ -55,7 +62,7 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, opts HandOutOptio
 			return err
 		}
 		h := handOut{tx: tx, taskQueue: taskQueue, live: live, sized: opts.Sized}
-		err := h.choose(ctx, func(class fairshare.Class) int { return opts.depth(class, live) })
+		err := h.choose(ctx, func(class fairshare.Class, alone bool) int { return opts.depth(class, live, alone) })
 		if err != nil {
 			return err
 		}
@@ -102,8 +109,9 @@ type position struct {
 	ID      int64
 }
 
-// choose locks the next jobs, and holds those that may not run yet.
-func (h *handOut) choose(ctx context.Context, depth func(fairshare.Class) int) error {
+// choose locks the next jobs, and holds those that may not run yet. depth returns how many should
+// wait in Temporal of a queue of the class, which may be the only one with waiting jobs.
+func (h *handOut) choose(ctx context.Context, depth func(class fairshare.Class, alone bool) int) error {
 	backlogs, err := h.backlogs(ctx)
 	if err != nil {
 		return err
@@ -116,7 +124,7 @@ func (h *handOut) choose(ctx context.Context, depth func(fairshare.Class) int) e
 	if err != nil {
 		return err
 	}
-	h.selection, h.looked = fairshare.NewSelection(backlogs, queues, depth), make(map[string]position)
+	h.selection, h.looked = fairshare.NewSelection(backlogs, queues, func(class fairshare.Class) int { return depth(class, len(backlogs) == 1) }), make(map[string]position)
 	for round, look := 0, h.selection.Most(); len(h.selection.Open()) > 0; round, look = round+1, lookPast {
 		if h.more = round == roundsAtOnce; h.more {
 			return nil

@@ -95,39 +95,40 @@ type formerEnd struct {
 	Message string
 }
 
-// endingJob is a job with the number of its test cases, its batch and its last run. Needed
-// reports that other jobs wait for its end.
+// endingJob is an open job with the number of its test cases. Again is how many times it is asked
+// for once it has ended.
 type endingJob struct {
 	bench.Job
-	Total     int
-	Batch     bench.RequestID
-	LastRun   bench.RunID
-	Collector string
-	Needed    bool
-	// Running reports that a run has not ended, Again how many times the job is asked for once
-	// it has ended.
-	Running bool
-	Again   int
-	Brief   bool
+	jobEnd
+	Total, Again int
 }
 
 // brief matches a job j that has ended within a second of its first run's start.
 const brief = `j.completed_at - j.started_at < interval '1 second'`
 
-// endingJobRow reads job $1 as an [endingJob].
-const endingJobRow = `
-	select ` + jobColumns + `, (select count(*) from job_test_case t where t.job_id = j.id) as total,
-		coalesce(j.submitted_with, '') as batch, coalesce(n.id, '') as last_run, coalesce(n.collector, '') as collector,
+// endColumns selects the columns of a [jobEnd] from job j with its last run n, and joinLastRun joins
+// that.
+const (
+	endColumns = `coalesce(j.submitted_with, '') as batch, coalesce(n.id, '') as last_run, coalesce(n.collector, '') as collector,
 		exists (select from graph_edge e where e.from_job = j.id and (select w.held from job_queue w where w.id = e.to_job and w.status = 'queued') = 'input') as needed,
-		exists (select from job_run o where o.job_id = j.id and o.outcome = '') as running, j.again,
-		coalesce(j.completed_at is null and now() - j.started_at < interval '1 second' or ` + brief + `, false) as brief
-	from job_queue j left join lateral (select id, collector from job_run where job_id = j.id order by number desc limit 1) n on true
-	where j.key = $1`
+		exists (select from job_run o where o.job_id = j.id and o.outcome = '') as running,
+		coalesce(j.completed_at is null and now() - j.started_at < interval '1 second' or ` + brief + `, false) as brief`
+	joinLastRun = ` left join lateral (select id, collector from job_run where job_id = j.id order by number desc limit 1) n on true `
+)
 
-func (j endingJob) end() bench.JobEnd {
+// jobEnd is what an end of a job depends on, or tells, besides the job.
+type jobEnd struct {
+	Batch     bench.RequestID
+	LastRun   bench.RunID
+	Collector string
+	// Needed reports that other jobs wait for its end, Running that a run has not ended.
+	Needed, Running, Brief bool
+}
+
+func (e jobEnd) of(status bench.JobStatus, message, taskQueue, submitter string) bench.JobEnd {
 	return bench.JobEnd{
-		Status: j.Status, Message: j.Message, TaskQueue: j.TaskQueue, Submitter: j.Submitter,
-		Batch: j.Batch, Run: j.LastRun, Collector: j.Collector, Needed: j.Needed, Brief: j.Brief,
+		Status: status, Message: message, TaskQueue: taskQueue, Submitter: submitter,
+		Batch: e.Batch, Run: e.LastRun, Collector: e.Collector, Needed: e.Needed, Brief: e.Brief,
 	}
 }
 
@@ -144,7 +145,9 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs be
 		ask.Queue(`select id from job_queue where key = $1 for update`, key)
 		// Read by a statement that starts with the lock held: its former holder may have stored
 		// results.
-		queueOne(&ask, &job, endingJobRow, key)
+		queueOne(&ask, &job, `
+			select `+jobColumns+`, (select count(*) from job_test_case t where t.job_id = j.id) as total, j.again, `+endColumns+`
+			from job_queue j`+joinLastRun+`where j.key = $1`, key)
 		if err := tx.SendBatch(ctx, &ask).Close(); err != nil {
 			return err
 		}
@@ -153,7 +156,7 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs be
 			end = bench.JobEnd{Status: former.Status, Message: former.Message, TaskQueue: job.TaskQueue, Submitter: job.Submitter}
 			return err
 		}
-		end = job.end()
+		end = job.of(job.Status, job.Message, job.TaskQueue, job.Submitter)
 		var last pgx.Batch
 		if job.Status.Open() {
 			if end.Status, end.Message, err = decide(tx, job); err != nil {
@@ -186,11 +189,17 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs be
 // endedJob describes the end of a job that has ended, in one round trip. ended is false while it is
 // open, or if it was asked for again since.
 func (s *Store) endedJob(ctx context.Context, key bench.JobKey, rerun int) (end bench.JobEnd, ended bool, err error) {
-	var ask pgx.Batch
-	var job endingJob
+	var job struct {
+		Status                        bench.JobStatus
+		Message, TaskQueue, Submitter string
+		Rerun                         int
+		jobEnd
+	}
 	var consequences bench.Consequences
+	var ask pgx.Batch
 	ask.Queue(planned)
-	queueOne(&ask, &job, endingJobRow, key)
+	queueOne(&ask, &job, `
+		select j.status, j.message, j.task_queue, j.submitter, j.rerun, `+endColumns+` from job_queue j`+joinLastRun+`where j.key = $1`, key)
 	queueConsequences(&ask, &consequences, key)
 	if err := s.pool.SendBatch(ctx, &ask).Close(); err != nil {
 		return bench.JobEnd{}, false, wrap("reading the end of job "+string(key), err)
@@ -198,7 +207,7 @@ func (s *Store) endedJob(ctx context.Context, key bench.JobKey, rerun int) (end 
 	if job.Status.Open() || job.Running || job.Rerun != rerun {
 		return bench.JobEnd{}, false, nil
 	}
-	end = job.end()
+	end = job.of(job.Status, job.Message, job.TaskQueue, job.Submitter)
 	end.Consequences = consequences
 	return end, true, nil
 }

@@ -122,11 +122,16 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 				return err
 			}
 			plan.Wait = &wait
-		} else if err := isItsRun(ctx, tx, *at.Run, start); err != nil {
-			return err
+			queueOne(&rest, &plan.Job, `
+				update job_queue j set status = 'in_progress', started_at = coalesce(j.started_at, now()), handed_out_at = coalesce(j.handed_out_at, now())
+				where j.id = $1 returning `+jobColumns, job.ID)
+		} else {
+			if err := isItsRun(ctx, tx, *at.Run, start); err != nil {
+				return err
+			}
+			queueOne(&rest, &plan.Job, `select `+jobColumns+` from job_queue j where j.id = $1`, job.ID)
 		}
 		queueOne(&rest, &plan.Run, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
-		queueOne(&rest, &plan.Job, `select `+jobColumns+` from job_queue j where j.id = $1`, job.ID)
 		// A request may have very many jobs: it is not joined with them, which may read them all.
 		queueOne(&rest, &configured, `
 			select config, (select selection -> 'profiling' from benchmark_request where id = $2) as profiling from project where name = $1`,
@@ -170,7 +175,7 @@ func mayBegin(c bench.Collector, job bench.Job) error {
 }
 
 // openRun writes the run's row, with how long the locked job has waited for it, and makes it
-// the job's only open run. It adds to rest what nothing of this depends on.
+// the job's only open run. The job's row is left to the caller. It adds to rest what nothing of this depends on.
 func openRun(ctx context.Context, tx pgx.Tx, at gate, c bench.Collector, start RunStart, rest *pgx.Batch) (RunWait, error) {
 	job := at.Job
 	if at.Running {
@@ -207,10 +212,6 @@ func openRun(ctx context.Context, tx pgx.Tx, at gate, c bench.Collector, start R
 	if err := settle(ctx, tx, job, c); err != nil {
 		return RunWait{}, err
 	}
-	rest.Queue(`
-		update job_queue set status = 'in_progress', started_at = coalesce(started_at, now()),
-			handed_out_at = coalesce(handed_out_at, now())
-		where id = $1`, job.ID)
 	rest.Queue(`update collector_config set current_run = $2, facts = $3 where name = $1`, c.Name, start.Run, c.Facts)
 	return wait, nil
 }
