@@ -116,7 +116,7 @@ const (
 	joinLastRun = ` left join lateral (select id, collector from job_run where job_id = j.id order by number desc limit 1) n on true `
 )
 
-// jobEnd is what an end of a job depends on, or tells, besides the job.
+// jobEnd holds all that an end depends on, or tells, besides the job.
 type jobEnd struct {
 	Batch     bench.RequestID
 	LastRun   bench.RunID
