@@ -17,6 +17,8 @@ type Slot struct {
 	Name  string
 	Class bench.SizeClass
 	CPUs  measure.CPUList
+	// Shared is set for a slot that shares its cores.
+	Shared bool
 	// CoLocated is set for a slot that runs beside another one or shares its cores.
 	CoLocated bool
 }
@@ -71,7 +73,7 @@ func Plan(cores measure.CPUList, spec string, share bool) (Layout, error) {
 		}
 		layout.Slots = append(layout.Slots, Slot{
 			Name: fmt.Sprintf("local-%d", i+1), Class: class, CPUs: slices.Clone(cpus),
-			CoLocated: shared || len(classes) > 1,
+			Shared: shared, CoLocated: shared || len(classes) > 1,
 		})
 	}
 	return layout, nil

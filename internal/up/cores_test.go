@@ -33,35 +33,35 @@ func TestPlan(t *testing.T) {
 		"what is shared is not the services' core": {
 			cores: eight[:2], spec: "2x1", share: true,
 			want: []up.Slot{
-				{Name: "local-1", Class: 1, CPUs: measure.CPUList{1}, CoLocated: true},
-				{Name: "local-2", Class: 1, CPUs: measure.CPUList{1}, CoLocated: true},
+				{Name: "local-1", Class: 1, CPUs: measure.CPUList{1}, Shared: true, CoLocated: true},
+				{Name: "local-2", Class: 1, CPUs: measure.CPUList{1}, Shared: true, CoLocated: true},
 			},
 		},
 		"collectors of several cores overlap in as few as possible": {
 			cores: eight[:4], spec: "3x2", share: true,
 			want: []up.Slot{
-				{Name: "local-1", Class: 2, CPUs: measure.CPUList{1, 2}, CoLocated: true},
-				{Name: "local-2", Class: 2, CPUs: measure.CPUList{1, 3}, CoLocated: true},
-				{Name: "local-3", Class: 2, CPUs: measure.CPUList{2, 3}, CoLocated: true},
+				{Name: "local-1", Class: 2, CPUs: measure.CPUList{1, 2}, Shared: true, CoLocated: true},
+				{Name: "local-2", Class: 2, CPUs: measure.CPUList{1, 3}, Shared: true, CoLocated: true},
+				{Name: "local-3", Class: 2, CPUs: measure.CPUList{2, 3}, Shared: true, CoLocated: true},
 			},
 		},
 		"a class beyond the cores that the services leave has them all": {
 			cores: eight[:2], spec: "1x1,1x4", share: true,
 			want: []up.Slot{
-				{Name: "local-1", Class: 1, CPUs: measure.CPUList{1}, CoLocated: true},
-				{Name: "local-2", Class: 4, CPUs: measure.CPUList{0, 1}, CoLocated: true},
+				{Name: "local-1", Class: 1, CPUs: measure.CPUList{1}, Shared: true, CoLocated: true},
+				{Name: "local-2", Class: 4, CPUs: measure.CPUList{0, 1}, Shared: true, CoLocated: true},
 			},
 		},
 		"a class of all cores has the services' core, too": {
 			cores: eight[:2], spec: "1x1,1x2", share: true,
 			want: []up.Slot{
-				{Name: "local-1", Class: 1, CPUs: measure.CPUList{1}, CoLocated: true},
-				{Name: "local-2", Class: 2, CPUs: measure.CPUList{0, 1}, CoLocated: true},
+				{Name: "local-1", Class: 1, CPUs: measure.CPUList{1}, Shared: true, CoLocated: true},
+				{Name: "local-2", Class: 2, CPUs: measure.CPUList{0, 1}, Shared: true, CoLocated: true},
 			},
 		},
 		"a single core can only be shared": {
 			cores: eight[:1], share: true,
-			want: []up.Slot{{Name: "local-1", Class: 1, CPUs: measure.CPUList{0}, CoLocated: true}},
+			want: []up.Slot{{Name: "local-1", Class: 1, CPUs: measure.CPUList{0}, Shared: true, CoLocated: true}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -214,8 +214,13 @@ func (s *stack) compose(ctx context.Context) error {
 		if slot.CoLocated || s.CoLocated {
 			argv = append(argv, "--co-located")
 		}
+		var cpus measure.CPUList // all: it keeps off those of its benchmarks
+		if slot.Shared {
+			// Others' commands disturb its own there. The services wait for their core.
+			cpus = slot.CPUs
+		}
 		s.add(devstack.Process{
-			Name: "collector-" + slot.Name, Group: groupWorkers, Argv: argv, Ready: ready("http://" + metrics), StopBound: 15 * time.Second,
+			Name: "collector-" + slot.Name, Group: groupWorkers, CPUs: cpus, Argv: argv, Ready: ready("http://" + metrics), StopBound: 15 * time.Second,
 			Prepare: portFree("the metrics of collector "+slot.Name, metrics, "--metrics-port"),
 		}, false)
 	}
