@@ -55,6 +55,8 @@ func (w *waning) Over(left int, now time.Time) bool { return w.over(left, now) }
 
 // AheadPID returns the process ID of the init process of the next space, 0 if there is none.
 func (s *Sandbox) AheadPID() int {
+	s.rest.mu.Lock()
+	defer s.rest.mu.Unlock()
 	if s.launcher.ahead == nil {
 		return 0
 	}

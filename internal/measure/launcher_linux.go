@@ -24,8 +24,7 @@ type launcher struct {
 	nursery *thread
 	// space holds the launcher and its children; nil is the machine itself.
 	space *space
-	// ahead is the next space, in which nothing is arranged yet: to start its init process takes longer than the rest. It may be
-	// nil.
+	// ahead is the next space: to start its init process takes longer than the rest. It may be nil.
 	ahead *space
 	// nice is the thread's priority, perf its open counters, and networked tells whether it has the machine's network; only
 	// work on the launcher uses them.
@@ -253,7 +252,7 @@ func (l *launcher) nextSpace(v view) (*space, []Unenforced) {
 	if next == nil {
 		return newSpace(v)
 	}
-	if next.seesMounts() {
+	if next.suits(v) {
 		if lacking, err := next.arrange(v); err == nil {
 			return next, lacking
 		}
@@ -264,9 +263,19 @@ func (l *launcher) nextSpace(v view) (*space, []Unenforced) {
 	return newSpace(v)
 }
 
+// renewAhead replaces a space ahead that was arranged for a job that did not come: it shows the machine as it was then. If that fails,
+// the next job finds out.
+func (l *launcher) renewAhead() {
+	if l.ahead == nil || l.ahead.ordered == nil || l.ahead.retire(nothing) != nil {
+		return
+	}
+	kinds := l.ahead.usable
+	l.nursery.do(func() { l.ahead, _ = startSpace(kinds) })
+}
+
 // vacate ends the space, if there is one, moves the thread back to the machine, so that nothing of the space is left, and starts
-// the next one.
-func (l *launcher) vacate(reap func() error) error {
+// the next one. If that is likely to have a view, which may be nil, it is arranged as well, without waiting for it.
+func (l *launcher) vacate(likely *view, reap func() error) error {
 	if l.space == nil {
 		return nil
 	}
@@ -280,6 +289,9 @@ func (l *launcher) vacate(reap func() error) error {
 	l.nursery.do(func() {
 		if way, err = openDoors("thread-self", kinds); err == nil && l.ahead == nil {
 			l.ahead, _ = startSpace(kinds) // else the next one starts when it is needed
+			if l.ahead != nil && likely != nil {
+				l.ahead.orderAhead(*likely)
+			}
 		}
 	})
 	if err != nil {

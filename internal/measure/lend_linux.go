@@ -3,22 +3,58 @@ package measure
 import (
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// lentFor is the time after [Sandbox.Clean] for which the CPUs are lent: that in which a job is handed in and the next one
-// begins. A collector that has nothing to do keeps off them, since it may have to tell what others do there.
-const lentFor = time.Second
+// betweenJobs is the time after [Sandbox.Clean] in which a job is handed in and the next one begins. The slot rests after it:
+// its CPUs are not lent any more, as a collector that has nothing to do may have to tell what others do there, and the space ahead
+// is one in which nothing is arranged yet.
+const betweenJobs = time.Second
 
-// lending lets this process run on the CPUs of an empty slot. The sandbox's lock guards it.
+// rest makes a slot rest that has had no job for a while.
+type rest struct {
+	mu sync.Mutex
+	// due is set from the end of [Sandbox.Clean] until the next call that changes the sandbox, which [Sandbox.running] is held for.
+	// While it is, the timer alone changes the sandbox.
+	due   bool
+	timer *time.Timer
+}
+
+// stayAwake keeps the slot from resting before the next [Sandbox.mayRest], and waits for it if it comes to rest just now.
+func (s *Sandbox) stayAwake() {
+	s.rest.mu.Lock()
+	defer s.rest.mu.Unlock()
+	s.rest.due = false
+}
+
+// mayRest lets the slot rest after a while.
+func (s *Sandbox) mayRest() {
+	s.rest.mu.Lock()
+	defer s.rest.mu.Unlock()
+	s.rest.due = true
+	if s.rest.timer != nil {
+		s.rest.timer.Reset(betweenJobs)
+		return
+	}
+	s.rest.timer = time.AfterFunc(betweenJobs, func() {
+		s.rest.mu.Lock()
+		defer s.rest.mu.Unlock()
+		if s.rest.due {
+			s.rest.due = false
+			s.launcher.renewAhead()
+			_ = s.reclaim() // else the next command tries again, and does not run before
+		}
+	})
+}
+
+// lending lets this process run on the CPUs of an empty slot.
 type lending struct {
 	// own are the CPUs of this process, slot those of the slot; nil: nothing is lent.
 	own, slot unix.CPUSetDynamic
 	lent      bool
-	// over takes the CPUs back.
-	over *time.Timer
 }
 
 // newLending returns the lending of a slot's CPUs, of which this process must keep off.
@@ -45,17 +81,9 @@ func newLending(config SandboxConfig) (l lending, err error) {
 // their own CPUs: others use these, and wait for this process.
 func (s *Sandbox) lend() error {
 	l := &s.lending
-	if l.own == nil {
+	if l.own == nil || l.lent {
 		return nil
 	}
-	if l.over == nil {
-		l.over = time.AfterFunc(lentFor, func() {
-			s.running.Lock()
-			defer s.running.Unlock()
-			_ = s.reclaim() // else the next command tries again, and does not run before
-		})
-	}
-	l.over.Reset(lentFor)
 	l.lent = true
 	if bind(os.Getpid(), l.slot, s.launcher.tid) == nil {
 		return nil
@@ -71,6 +99,7 @@ func (s *Sandbox) lend() error {
 func (s *Sandbox) Reclaim() error {
 	s.running.Lock()
 	defer s.running.Unlock()
+	s.stayAwake()
 	return s.reclaim()
 }
 
@@ -90,6 +119,5 @@ func (s *Sandbox) reclaim() error {
 		return fmt.Errorf("taking back the CPUs of slot %s: %w", s.config.Name, err)
 	}
 	l.lent = false
-	l.over.Stop()
 	return nil
 }

@@ -95,6 +95,8 @@ func (s *Sandbox) Run(ctx context.Context, command Command) (Sample, error) {
 		sample.Status = StatusCancelled
 		return sample, nil
 	}
+	s.stayAwake()
+	s.unused = false
 	if err := s.reclaim(); err != nil {
 		return sample, err
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 var (
@@ -145,11 +146,12 @@ type User struct {
 	GID uint32 `json:"gid"`
 }
 
-var slotName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+// slotName is compiled when it is needed: init processes, which start for each job, do not need it.
+var slotName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`) })
 
 func (c SandboxConfig) check() error {
 	switch {
-	case !slotName.MatchString(c.Name):
+	case !slotName().MatchString(c.Name):
 		return fmt.Errorf("slot name %q: 1 to 100 letters, digits, '-', '_' or '.' are allowed", c.Name)
 	case !filepath.IsAbs(c.WorkDir) || filepath.Clean(c.WorkDir) == "/":
 		return fmt.Errorf("slot %s: the work directory must be an absolute path below /, is %q", c.Name, c.WorkDir)

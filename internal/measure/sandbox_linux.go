@@ -24,8 +24,9 @@ type Sandbox struct {
 
 	// isolated is set if commands run in a space.
 	isolated bool
-	// swept is set once no process of an earlier collector is left.
-	swept bool
+	// swept is set once no process of an earlier collector is left, unused while nothing has been shown or run since the last
+	// [Sandbox.Clean].
+	swept, unused bool
 	// always are the ReadOnly paths of the configuration, without symbolic links.
 	always []string
 
@@ -37,6 +38,7 @@ type Sandbox struct {
 	// outliving are the writable ones.
 	outliving []*diskPart
 	lending   lending
+	rest      rest
 	// stuck is set when processes could not be killed: the launcher still waits for one.
 	stuck  error
 	closed bool
@@ -163,6 +165,17 @@ func (s *Sandbox) Show(dirs Shown) error {
 	case s.closed:
 		return nil
 	}
+	s.stayAwake()
+	s.unused = false
+	err := s.show(dirs)
+	if err == nil {
+		s.mayRest()
+	}
+	return err
+}
+
+// show is Show while the slot does not rest.
+func (s *Sandbox) show(dirs Shown) error {
 	var shown Shown
 	var err error
 	if shown.Writable, err = realPaths(dirs.Writable); err != nil {
@@ -292,9 +305,7 @@ func (s *Sandbox) Close() error {
 		return nil
 	}
 	s.closed = true
-	if s.lending.over != nil {
-		s.lending.over.Stop()
-	}
+	s.stayAwake()
 	defer func() {
 		for _, file := range []*os.File{s.null, s.lock} {
 			if file != nil {

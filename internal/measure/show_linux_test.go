@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -105,8 +106,14 @@ func TestASlotIsReadyBeforeItsNextJob(t *testing.T) {
 	require.Positive(t, ahead)
 	require.NoError(t, sandbox.Clean(t.Context()))
 	require.Equal(t, ahead, sandbox.AheadPID())
+	require.NoError(t, sandbox.Show(measure.Shown{}))
+	require.Equal(t, ahead, sandbox.InitPID(), "after a job that is shown nothing, it is arranged for one like it")
+
 	require.NoError(t, sandbox.Show(read(t.TempDir())))
-	require.Equal(t, ahead, sandbox.InitPID())
+	require.NoError(t, sandbox.Clean(t.Context()))
+	ahead = sandbox.AheadPID()
+	require.NoError(t, sandbox.Show(read(t.TempDir())))
+	require.Equal(t, ahead, sandbox.InitPID(), "after one that is shown files, it is arranged when it is known for what")
 	output, _ = shell(t, sandbox, "cat /tmp/file 2>/dev/null || echo gone; readlink /proc/self/ns/net")
 	require.Contains(t, output, "gone\n")
 	own, err := os.Readlink("/proc/self/ns/net")
@@ -120,6 +127,15 @@ func TestASlotIsReadyBeforeItsNextJob(t *testing.T) {
 	_, sample := shell(t, sandbox, "true")
 	require.True(t, sample.Succeeded())
 	require.NotEqual(t, ahead, sandbox.InitPID())
+
+	// A job that comes much later sees the machine as it is then.
+	require.NoError(t, sandbox.Clean(t.Context()))
+	ahead = sandbox.AheadPID()
+	require.Eventually(t, func() bool { return sandbox.AheadPID() != ahead }, 20*time.Second, 50*time.Millisecond)
+	require.Error(t, unix.Kill(ahead, 0))
+	ahead = sandbox.AheadPID()
+	require.NoError(t, sandbox.Show(measure.Shown{}))
+	require.Equal(t, ahead, sandbox.InitPID())
 
 	mounted := t.TempDir()
 	require.NoError(t, sandbox.Clean(t.Context()))

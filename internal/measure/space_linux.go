@@ -37,6 +37,16 @@ type space struct {
 	network, mounts bool
 	// gone is set once the init process has been reaped.
 	gone bool
+	// ordered is set once the init process has its order.
+	ordered *ordered
+}
+
+// ordered tells for what a space was arranged before anybody needed it.
+type ordered struct {
+	view view
+	// mounts are the machine's file systems then, at its time.
+	mounts []string
+	at     time.Time
 }
 
 // namespace is a kind of namespace that isolation uses.
@@ -198,7 +208,11 @@ func startSpace(usable []namespace) (*space, error) {
 
 // arrange waits until the init process has arranged the space, and returns what is lacking.
 func (s *space) arrange(v view) ([]Unenforced, error) {
-	answer, err := s.order(initOrder{View: v, Mounts: s.mounts, Network: s.network})
+	err := s.order(v)
+	var answer initAnswer
+	if err == nil {
+		answer, err = s.answer()
+	}
 	if err == nil {
 		s.id, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", s.pid))
 	}
@@ -208,15 +222,46 @@ func (s *space) arrange(v view) ([]Unenforced, error) {
 	return answer.Lacking, nil
 }
 
-// seesMounts reports whether the space, in which nothing is arranged yet, has the file systems that the calling thread has. It has
-// copies of those that were mounted at its start.
-func (s *space) seesMounts() bool {
+// order tells the init process to arrange the space, unless it was told so.
+func (s *space) order(v view) error {
+	if s.ordered != nil {
+		return nil
+	}
+	text, err := json.Marshal(initOrder{View: v, Mounts: s.mounts, Network: s.network})
+	if err != nil {
+		return err
+	}
+	return s.send(text)
+}
+
+// orderAhead has the space arranged for a view that the next job probably has. If it does not work out, the next job has one arranged
+// for itself.
+func (s *space) orderAhead(v view) {
+	o := &ordered{view: v, at: time.Now()}
+	var err error
+	if o.mounts, err = mountPoints("thread-self"); err == nil && s.order(v) == nil {
+		s.ordered = o
+	}
+}
+
+// suits reports whether the space, in which nothing has run, shows the machine's files as a view has them and as they are. It has
+// copies of the file systems that were mounted at its start, and hides what existed when it was arranged: just now, if it was.
+func (s *space) suits(v view) bool {
+	if o := s.ordered; o != nil && (!o.view.equal(v) || time.Since(o.at) > betweenJobs) {
+		return false
+	}
 	if !s.mounts {
 		return true
 	}
 	own, err := mountPoints("thread-self")
-	theirs, failed := mountPoints(strconv.Itoa(s.pid))
-	return err == nil && failed == nil && slices.Equal(own, theirs)
+	if err != nil {
+		return false
+	}
+	if s.ordered != nil {
+		return slices.Equal(own, s.ordered.mounts)
+	}
+	theirs, err := mountPoints(strconv.Itoa(s.pid))
+	return err == nil && slices.Equal(own, theirs)
 }
 
 // mountPoints lists where a process has file systems, and which; see proc_pid_mountinfo(5).
@@ -235,21 +280,27 @@ func mountPoints(process string) ([]string, error) {
 	return points, nil
 }
 
-func (s *space) order(order initOrder) (initAnswer, error) {
-	text, err := json.Marshal(order)
-	if err != nil {
+// ask sends a message and returns the answer.
+func (s *space) ask(message []byte) (initAnswer, error) {
+	if err := s.send(message); err != nil {
 		return initAnswer{}, err
 	}
-	return s.ask(text, initBound)
+	return s.answer()
 }
 
-// ask sends a message and returns the answer.
-func (s *space) ask(message []byte, bound time.Duration) (answer initAnswer, err error) {
-	if err := s.control.SetDeadline(time.Now().Add(bound)); err != nil {
-		return answer, err
+func (s *space) send(message []byte) error {
+	if err := s.control.SetWriteDeadline(time.Now().Add(initBound)); err != nil {
+		return err
 	}
 	if _, err := s.control.Write(message); err != nil {
-		return answer, fmt.Errorf("%w: %w", errInitLost, err)
+		return fmt.Errorf("%w: %w", errInitLost, err)
+	}
+	return nil
+}
+
+func (s *space) answer() (answer initAnswer, err error) {
+	if err := s.control.SetReadDeadline(time.Now().Add(initBound)); err != nil {
+		return answer, err
 	}
 	buffer := make([]byte, 64<<10)
 	n, err := s.control.Read(buffer)
@@ -273,10 +324,10 @@ var errInitLost = errors.New("the init process of the sandbox has ended, and all
 	"outside the sandbox killed or stopped it")
 
 // settle returns how many processes are left in the space, and what those have used that ended without a parent.
-func (s *space) settle() (initAnswer, error) { return s.ask([]byte{requestSettle}, initBound) }
+func (s *space) settle() (initAnswer, error) { return s.ask([]byte{requestSettle}) }
 
 // kill kills all processes in the space but its init process.
-func (s *space) kill() (initAnswer, error) { return s.ask([]byte{requestKill}, initBound) }
+func (s *space) kill() (initAnswer, error) { return s.ask([]byte{requestKill}) }
 
 // alive reports whether the init process lives.
 func (s *space) alive() bool {

@@ -246,14 +246,15 @@ func (s *Sandbox) Sweep(ctx context.Context) (int, error) {
 	if s.closed {
 		return 0, os.ErrClosed
 	}
-	s.swept = false
+	s.stayAwake()
+	s.swept, s.unused = false, false
 	return s.sweep(ctx)
 }
 
 // Clean ends everything that commands have left: their processes, the temporary file systems that only they saw, and all
 // files in the work directory, that of TempDir included; and hides what [Sandbox.Show] showed. The next command starts in an
-// empty slot, and sees the machine as it is then. With [SandboxConfig.Lend], the slot's CPUs are lent to this process. It returns [ErrNotKilled] if processes survive, [ErrRunning], or why a file
-// cannot be removed.
+// empty slot, and sees the machine as it is then, or was up to a second before. With [SandboxConfig.Lend], the slot's CPUs are
+// lent to this process. It returns [ErrNotKilled] if processes survive, [ErrRunning], or why a file cannot be removed.
 func (s *Sandbox) Clean(ctx context.Context) error {
 	if !s.running.TryLock() {
 		return ErrRunning
@@ -265,28 +266,59 @@ func (s *Sandbox) Clean(ctx context.Context) error {
 	case s.stuck != nil:
 		return s.stuck
 	}
-	if err := s.sweepBounded(ctx); err != nil {
-		return err
+	s.stayAwake()
+	err := s.clean(ctx)
+	if err == nil {
+		s.mayRest()
 	}
-	s.shown, s.config.Isolation.shown, s.outliving = Shown{}, Shown{}, nil
+	return err
+}
+
+// clean is Clean while the slot does not rest.
+func (s *Sandbox) clean(ctx context.Context) error {
+	if !s.unused {
+		if err := s.endAll(ctx); err != nil {
+			return err
+		}
+	}
 	if err := s.lend(); err != nil {
 		return err
 	}
-	// Also one in which nothing has run: it shows what was mounted, and hides what existed, when it was arranged.
-	err := s.launcher.vacate(s.reapStale)
+	// Whoever uses the sandbox may have put files there, whether or not commands have run.
+	if err := emptyDir(s.workDir); err != nil {
+		return err
+	}
+	return makeTempDir(s.workDir, s.config.User, false)
+}
+
+// endAll ends what commands have left and their space, and hides what is shown.
+func (s *Sandbox) endAll(ctx context.Context) error {
+	if err := s.sweepBounded(ctx); err != nil {
+		return err
+	}
+	last := s.config.Isolation.shown
+	s.shown, s.config.Isolation.shown, s.outliving = Shown{}, Shown{}, nil
+	var likely *view
+	if last.equal(Shown{}) { // commands follow commands, and most of them are shown nothing
+		v := newView(s.config, s.workDir)
+		likely = &v
+	}
+	if err := s.lend(); err != nil { // the space ahead starts there
+		return err
+	}
+	// Also a space in which nothing has run: it shows what was mounted, and hides what existed, when it was arranged.
+	err := s.launcher.vacate(likely, s.reapStale)
 	if err != nil && !errors.Is(err, ErrNotKilled) {
 		if err = s.replace(); err == nil {
-			err = s.launcher.vacate(s.reapStale)
+			err = s.launcher.vacate(likely, s.reapStale)
 		}
 	}
 	if err != nil {
 		s.stuck = fmt.Errorf("ending the space of commands: %w", err)
 		return s.stuck
 	}
-	if err := emptyDir(s.workDir); err != nil {
-		return err
-	}
-	return makeTempDir(s.workDir, s.config.User, false)
+	s.unused = true
+	return nil
 }
 
 // sweepBounded is sweep for as long as the end of killed processes takes at most: then the slot is stuck.

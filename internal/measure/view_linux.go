@@ -34,6 +34,11 @@ func newView(config SandboxConfig, workDir string) view {
 	return v
 }
 
+func (v view) equal(other view) bool {
+	return slices.Equal(v.Writable, other.Writable) && slices.Equal(v.ReadOnly, other.ReadOnly) && slices.Equal(v.Hidden, other.Hidden) &&
+		v.ScratchBytes == other.ScratchBytes
+}
+
 // kept is a path that stays visible below what is hidden.
 type kept struct {
 	path     string
