@@ -15,33 +15,34 @@ type Readings interface {
 	Read() machine.Reading
 }
 
-// observe runs a measured command and returns what the machine did meanwhile; nil if it is not read.
+// observe runs a measured command and returns what the machine did meanwhile; nil if it is not read, or the command did not start.
 func (r *runner) observe(ctx context.Context, c call, m Measured) (measure.Sample, *machine.Delta, *Failure, error) {
-	if err := r.m.Sandbox.Reclaim(); err != nil {
-		return measure.Sample{}, nil, nil, err
-	}
 	if r.m.Watcher != nil {
 		r.forgetPhases()
-		r.m.Watcher.Begin(m)
-		begin := r.m.Now()
-		sample, during, failure, err := r.read(ctx, c)
-		r.m.Watcher.End()
-		r.watched(begin, sample)
-		return sample, during, failure, err
 	}
-	return r.read(ctx, c)
-}
-
-// read runs a command between two readings of the machine.
-func (r *runner) read(ctx context.Context, c call) (measure.Sample, *machine.Delta, *Failure, error) {
-	if r.m.Readings == nil {
-		sample, failure, err := r.execute(ctx, c)
-		return sample, nil, failure, err
+	var began time.Time
+	var before *machine.Reading
+	c.command.Begin = func() {
+		if r.m.Watcher != nil {
+			r.m.Watcher.Begin(m)
+		}
+		began = r.m.Now()
+		if r.m.Readings != nil {
+			reading := r.m.Readings.Read()
+			before = &reading
+		}
 	}
-	begin := r.m.Readings.Read()
 	sample, failure, err := r.execute(ctx, c)
-	delta := machine.Between(begin, r.m.Readings.Read(), sample.UserCPU+sample.SystemCPU)
-	return sample, &delta, failure, err
+	var during *machine.Delta
+	if before != nil {
+		delta := machine.Between(*before, r.m.Readings.Read(), sample.UserCPU+sample.SystemCPU)
+		during = &delta
+	}
+	if r.m.Watcher != nil && !began.IsZero() {
+		r.m.Watcher.End()
+		r.watched(began, sample)
+	}
+	return sample, during, failure, err
 }
 
 // judge returns why a collection is disturbed, compared with earlier jobs and with the undisturbed collections of its unit.

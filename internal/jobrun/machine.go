@@ -16,8 +16,6 @@ import (
 // calls it, holding the slot. It must not be nil.
 type Sandbox interface {
 	Run(context.Context, measure.Command) (measure.Sample, error)
-	// Reclaim keeps this process off the CPUs of commands, if it may use them between jobs.
-	Reclaim() error
 	// WorkDir returns the slot's directory, in which everything is prepared and measured.
 	WorkDir() string
 	// Show lets commands see directories wherever they lie, instead of those of the last call, until Clean.

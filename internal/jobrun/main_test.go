@@ -44,8 +44,6 @@ func (p *processes) TempDir() string { return filepath.Join(p.dir, "tmp") }
 
 func (p *processes) Stuck() error { return nil }
 
-func (p *processes) Reclaim() error { return nil }
-
 func (p *processes) Show(dirs measure.Shown) error {
 	p.shown = append(p.shown, dirs)
 	return nil
@@ -81,6 +79,9 @@ func (p *processes) Run(ctx context.Context, c measure.Command) (measure.Sample,
 	cmd.Stdout, cmd.Stderr = both, both
 	if c.Stdout != nil {
 		cmd.Stdout = &locked{w: both, also: c.Stdout}
+	}
+	if c.Begin != nil {
+		c.Begin()
 	}
 	began := time.Now()
 	err := cmd.Run()

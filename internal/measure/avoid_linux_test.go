@@ -155,15 +155,9 @@ func lend(cpu, dir string) error {
 			return err
 		}
 		look("shown:")
-		if err := sandbox.Reclaim(); err != nil {
-			return err
-		}
-		look("reclaimed:")
-		if err := sandbox.Clean(ctx); err != nil {
-			return err
-		}
 		if _, err := sandbox.Run(ctx, measure.Command{
 			Argv: []string{"sed", "-n", "s/^Cpus_allowed_list:/command:/p", "/proc/self/status"}, Env: measure.BaseEnv(dir, dir), Output: os.Stdout,
+			Begin: func() { look("begins:") },
 		}); err != nil {
 			return err
 		}
@@ -209,7 +203,7 @@ func TestACollectorUsesTheCPUsOfAnEmptySlot(t *testing.T) {
 			require.Equal(t, len(threads), may, "%s\n%s", when, out)
 		case "command":
 			require.Equal(t, 2, may, "%s\n%s", when, out)
-		case "reclaimed", "run": // twice
+		case "begins", "run": // twice
 			require.Equal(t, 2, may, "only the launching thread: %s\n%s", when, out)
 		default:
 			require.Equal(t, 1, may, "only the launching thread: %s\n%s", when, out)

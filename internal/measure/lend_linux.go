@@ -94,15 +94,6 @@ func (s *Sandbox) lend() error {
 	return err
 }
 
-// Reclaim ends what [SandboxConfig.Lend] allows, before a command is to run: [Sandbox.Run] does the same, but whoever reads
-// the machine before it must not read what this process does there.
-func (s *Sandbox) Reclaim() error {
-	s.running.Lock()
-	defer s.running.Unlock()
-	s.stayAwake()
-	return s.reclaim()
-}
-
 // reclaim keeps this process off the slot's CPUs again, and the init processes, which it has started.
 func (s *Sandbox) reclaim() error {
 	l := &s.lending

@@ -97,14 +97,17 @@ func (s *Sandbox) Run(ctx context.Context, command Command) (Sample, error) {
 	}
 	s.stayAwake()
 	s.unused = false
-	if err := s.reclaim(); err != nil {
-		return sample, err
-	}
 	r, err := s.newRun(command)
 	if err != nil {
 		return sample, err
 	}
 	defer r.outputs.close()
+	if err := s.reclaim(); err != nil {
+		return sample, err
+	}
+	if command.Begin != nil {
+		command.Begin()
+	}
 	return r.execute(ctx, sample)
 }
 

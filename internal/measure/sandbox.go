@@ -32,7 +32,7 @@ type SandboxConfig struct {
 	// CPUs are the logical CPUs that commands may use; empty means all.
 	CPUs CPUList
 	// Lend lets the calling process run on CPUs, of which it must keep off otherwise (see [Avoid]), while the slot is empty: from
-	// [Sandbox.Clean] until the next [Sandbox.Reclaim] or [Sandbox.Run], for a second at most. Only for a process without
+	// [Sandbox.Clean] until the next command of [Sandbox.Run] starts, for a second after the last call at most. Only for a process without
 	// another slot. On other systems than Linux it does nothing.
 	Lend bool
 	// MemoryBytes limits the memory of a command's processes together, page cache included; no swap is allowed in addition.

@@ -112,9 +112,6 @@ func (s *Sandbox) Clean(context.Context) error {
 	return makeTempDir(s.workDir, s.config.User, false)
 }
 
-// Reclaim does nothing: nothing is lent on this system.
-func (s *Sandbox) Reclaim() error { return nil }
-
 // Stuck returns nil: processes that survive being killed are not noticed on this system.
 func (s *Sandbox) Stuck() error { return nil }
 
@@ -179,6 +176,9 @@ func (s *Sandbox) Run(ctx context.Context, command Command) (Sample, error) {
 	}
 	if user := s.config.User; user != nil {
 		attr.Sys.Credential = &syscall.Credential{Uid: user.UID, Gid: user.GID}
+	}
+	if command.Begin != nil {
+		command.Begin()
 	}
 	begin := time.Now()
 	process, err := os.StartProcess(path, command.Argv, attr)

@@ -45,9 +45,6 @@ func (s *Sandbox) Run(context.Context, Command) (Sample, error) {
 	return Sample{Status: StatusNotStarted, ExitCode: -1}, unsupported()
 }
 
-// Reclaim does nothing: nothing is lent on this system.
-func (s *Sandbox) Reclaim() error { return nil }
-
 // Stuck is nil.
 func (s *Sandbox) Stuck() error { return nil }
 
