@@ -234,7 +234,7 @@ func startInit(flags uintptr, control *os.File) (pid int, err error) {
 	defer null.Close()
 	attributes := &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   []string{"GOMAXPROCS=2"}, // it waits nearly always
+		Env:   []string{"GOMAXPROCS=1"}, // it waits nearly always
 		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), control.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: flags},
 	}
