@@ -266,7 +266,7 @@ func (l *launcher) nextSpace(v view) (*space, []Unenforced) {
 // renewAhead replaces a space ahead that was arranged for a job that did not come: it shows the machine as it was then. If that fails,
 // the next job finds out.
 func (l *launcher) renewAhead() {
-	if l.ahead == nil || l.ahead.ordered == nil || l.ahead.retire(nothing) != nil {
+	if l.ahead == nil || l.ahead.early == nil || l.ahead.retire(nothing) != nil {
 		return
 	}
 	kinds := l.ahead.usable
@@ -288,9 +288,11 @@ func (l *launcher) vacate(likely *view, reap func() error) error {
 	var err error
 	l.nursery.do(func() {
 		if way, err = openDoors("thread-self", kinds); err == nil && l.ahead == nil {
-			l.ahead, _ = startSpace(kinds) // else the next one starts when it is needed
-			if l.ahead != nil && likely != nil {
-				l.ahead.orderAhead(*likely)
+			// If it fails, the next one starts when it is needed.
+			if likely != nil {
+				l.ahead, _ = startAhead(kinds, *likely)
+			} else {
+				l.ahead, _ = startSpace(kinds)
 			}
 		}
 	})

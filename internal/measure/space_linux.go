@@ -37,14 +37,14 @@ type space struct {
 	network, mounts bool
 	// gone is set once the init process has been reaped.
 	gone bool
-	// ordered is set once the init process has its order.
-	ordered *ordered
+	// early is set if it was arranged before anybody needed it.
+	early *arranged
 }
 
-// ordered tells for what a space was arranged before anybody needed it.
-type ordered struct {
+// arranged tells for what a space was arranged, and when.
+type arranged struct {
 	view view
-	// mounts are the machine's file systems then, at its time.
+	// mounts are the file systems that the machine had before it started.
 	mounts []string
 	at     time.Time
 }
@@ -224,7 +224,7 @@ func (s *space) arrange(v view) ([]Unenforced, error) {
 
 // order tells the init process to arrange the space, unless it was told so.
 func (s *space) order(v view) error {
-	if s.ordered != nil {
+	if s.early != nil {
 		return nil
 	}
 	text, err := json.Marshal(initOrder{View: v, Mounts: s.mounts, Network: s.network})
@@ -234,20 +234,24 @@ func (s *space) order(v view) error {
 	return s.send(text)
 }
 
-// orderAhead has the space arranged for a view that the next job probably has. If it does not work out, the next job has one arranged
-// for itself.
-func (s *space) orderAhead(v view) {
-	o := &ordered{view: v, at: time.Now()}
-	var err error
-	if o.mounts, err = mountPoints("thread-self"); err == nil && s.order(v) == nil {
-		s.ordered = o
+// startAhead starts a space and has it arranged for a view that the next job probably has, without waiting for that. If it does
+// not work out, the next job has one arranged for itself.
+func startAhead(usable []namespace, v view) (*space, error) {
+	mounts, err := mountPoints("thread-self") // one that comes now makes the space useless, not wrong
+	if err != nil {
+		return nil, err
 	}
+	s, err := startSpace(usable)
+	if err == nil && s.order(v) == nil {
+		s.early = &arranged{view: v, mounts: mounts, at: time.Now()}
+	}
+	return s, err
 }
 
 // suits reports whether the space, in which nothing has run, shows the machine's files as a view has them and as they are. It has
 // copies of the file systems that were mounted at its start, and hides what existed when it was arranged: just now, if it was.
 func (s *space) suits(v view) bool {
-	if o := s.ordered; o != nil && (!o.view.equal(v) || time.Since(o.at) > betweenJobs) {
+	if a := s.early; a != nil && (!a.view.equal(v) || time.Since(a.at) > betweenJobs) {
 		return false
 	}
 	if !s.mounts {
@@ -257,8 +261,8 @@ func (s *space) suits(v view) bool {
 	if err != nil {
 		return false
 	}
-	if s.ordered != nil {
-		return slices.Equal(own, s.ordered.mounts)
+	if s.early != nil {
+		return slices.Equal(own, s.early.mounts)
 	}
 	theirs, err := mountPoints(strconv.Itoa(s.pid))
 	return err == nil && slices.Equal(own, theirs)
