@@ -461,8 +461,8 @@ func TestACommandNeverRunsLessIsolatedThanBefore(t *testing.T) {
 	_, sample := shell(t, sandbox, "true")
 	require.True(t, sample.Succeeded())
 	// The next command needs new namespaces, which cannot be arranged.
-	require.NoError(t, sandbox.Clean(t.Context()))
 	require.NoError(t, os.Remove(shown))
+	require.NoError(t, sandbox.Clean(t.Context()))
 	for range 2 {
 		_, err := sandbox.Run(t.Context(), measure.Command{Argv: []string{"/bin/true"}})
 		require.ErrorContains(t, err, "cannot be any more")

@@ -101,17 +101,23 @@ func TestASlotIsReadyBeforeItsNextJob(t *testing.T) {
 	output, _ := shell(t, sandbox, "echo left >/tmp/file; cat /tmp/file")
 	require.Equal(t, "left\n", output)
 
+	ready := false
+	for range 20 { // a busy machine may take longer than the second for which it counts
+		require.NoError(t, sandbox.Clean(t.Context()))
+		ahead := sandbox.AheadPID()
+		require.NoError(t, sandbox.Show(measure.Shown{}))
+		if ready = sandbox.InitPID() == ahead; ready {
+			break
+		}
+	}
+	require.True(t, ready, "after a job that is shown nothing, it is arranged for one like it")
+
+	require.NoError(t, sandbox.Show(read(t.TempDir())))
 	require.NoError(t, sandbox.Clean(t.Context()))
 	ahead := sandbox.AheadPID()
 	require.Positive(t, ahead)
 	require.NoError(t, sandbox.Clean(t.Context()))
 	require.Equal(t, ahead, sandbox.AheadPID())
-	require.NoError(t, sandbox.Show(measure.Shown{}))
-	require.Equal(t, ahead, sandbox.InitPID(), "after a job that is shown nothing, it is arranged for one like it")
-
-	require.NoError(t, sandbox.Show(read(t.TempDir())))
-	require.NoError(t, sandbox.Clean(t.Context()))
-	ahead = sandbox.AheadPID()
 	require.NoError(t, sandbox.Show(read(t.TempDir())))
 	require.Equal(t, ahead, sandbox.InitPID(), "after one that is shown files, it is arranged when it is known for what")
 	output, _ = shell(t, sandbox, "cat /tmp/file 2>/dev/null || echo gone; readlink /proc/self/ns/net")
