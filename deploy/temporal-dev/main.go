@@ -182,7 +182,7 @@ func serve(ctx context.Context, opts options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	ports, err := choosePorts(opts.ip, opts.port)
+	ports, err := choosePorts(ctx, opts.ip, opts.port)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func serve(ctx context.Context, opts options, stdout, stderr io.Writer) error {
 	frontend := net.JoinHostPort(reachable(opts.ip), strconv.Itoa(ports.frontend))
 	ended := make(chan error, 1)
 	if opts.uiSocket != "" {
-		ui, err := opts.webUI(frontend, access)
+		ui, err := opts.webUI(ctx, frontend, access)
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func serve(ctx context.Context, opts options, stdout, stderr io.Writer) error {
 }
 
 // webUI returns the Web UI of a frontend.
-func (o options) webUI(frontend string, a *access) (*webUI, error) {
+func (o options) webUI(ctx context.Context, frontend string, a *access) (*webUI, error) {
 	var g *guard
 	t := new(transport)
 	if a != nil {
@@ -249,7 +249,7 @@ func (o options) webUI(frontend string, a *access) (*webUI, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newWebUI(o.uiSocket, config, g)
+	return newWebUI(ctx, o.uiSocket, config, g)
 }
 
 func readyLine(frontend, uiSocket string) string {

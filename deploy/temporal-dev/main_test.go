@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -159,7 +160,7 @@ func TestPortThatIsTakenIsNamed(t *testing.T) {
 	taken := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 	dbFile := filepath.Join(t.TempDir(), "t.db")
 	output, err := command(t, "--port", taken, "--db-file", dbFile).CombinedOutput()
-	exit, ok := err.(*exec.ExitError)
+	exit, ok := errors.AsType[*exec.ExitError](err)
 	require.True(t, ok, "error %v, output %s", err, output)
 	require.Equal(t, 1, exit.ExitCode())
 	require.Contains(t, string(output), "frontend port "+taken+" on 127.0.0.1 is taken by another process")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -30,7 +31,7 @@ type ports struct {
 
 // choosePorts checks that the wanted port of the frontend can be bound and picks free ones
 // for the rest. All are held together while choosing, so no two are the same.
-func choosePorts(ip net.IP, frontend int) (ports, error) {
+func choosePorts(ctx context.Context, ip net.IP, frontend int) (ports, error) {
 	var held []net.Listener
 	defer func() {
 		for _, listener := range held {
@@ -38,7 +39,7 @@ func choosePorts(ip net.IP, frontend int) (ports, error) {
 		}
 	}()
 	hold := func(name, flagName, host string, port int) (int, error) {
-		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 		if err != nil {
 			if errors.Is(err, syscall.EADDRINUSE) {
 				return 0, fmt.Errorf("%s port %d on %s is taken by another process: stop that process or choose another port with --%s", name, port, host, flagName)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ type webUI struct {
 }
 
 // newWebUI listens on the socket. It does not serve yet.
-func newWebUI(socket string, config uiconfig.Config, g *guard) (*webUI, error) {
+func newWebUI(ctx context.Context, socket string, config uiconfig.Config, g *guard) (*webUI, error) {
 	u := new(webUI)
 	if g != nil {
 		u.adminToken, u.readerToken = g.uiAdmin, g.uiReader
@@ -52,7 +53,7 @@ func newWebUI(socket string, config uiconfig.Config, g *guard) (*webUI, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("removing the socket that an earlier process left: %w", err)
 	}
-	if u.listener, err = net.Listen("unix", socket); err != nil {
+	if u.listener, err = new(net.ListenConfig).Listen(ctx, "unix", socket); err != nil {
 		return nil, fmt.Errorf("--ui-socket: %w", err)
 	}
 	if err := os.Chmod(socket, 0o600); err != nil {
