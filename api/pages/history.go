@@ -69,6 +69,8 @@ type historyView struct {
 	Types             []string
 	Choices           []historyChoice
 	Charts            []historyChart
+	// Notes lists the remarks that many lines share.
+	Notes []sharedNote
 	// Zooms lead to other parts of the history.
 	Zooms []historyZoom
 	// Empty says why no chart is shown.
@@ -98,6 +100,8 @@ type historyChart struct {
 	// the page that lists them.
 	Picture, Data, Values string
 	Left                  int
+	// Remarks has those on each line.
+	Remarks []lineRemarks
 }
 
 // historyLine describes a line beside its drawing.
@@ -107,7 +111,7 @@ type historyLine struct {
 	First, Last, Moved string
 	// Compare leads to the comparison of its newest artifact with the one before it.
 	Compare string
-	Notes   []string
+	Notes   []historyNote
 }
 
 // Count is the number of its points, of which only those may be here that the drawing shows.
@@ -227,6 +231,7 @@ func (p *Pages) history(v *visit) (*view, error) {
 		out.Linear = out.Linear || out.choice(scaleParameter) == logScale && !drawn.log
 		out.Charts = append(out.Charts, one)
 	}
+	out.shareNotes()
 	if opened && len(out.History.Charts) > 0 {
 		of, err := v.api.Project(v.Context(), project)
 		if err != nil {
@@ -518,14 +523,14 @@ func (h *historyView) describe(i int, l apiclient.HistoryLine) historyLine {
 	out := historyLine{HistoryLine: l, Class: i}
 	n := len(l.Values)
 	for _, b := range l.Breaks {
-		out.Notes = append(out.Notes, fmt.Sprintf("begins anew at %s: %s", h.Artifacts[b.At].Tag, b.Reason))
+		out.note(b.At, "begins anew at %s: %s", h.Artifacts[b.At].Tag, b.Reason)
 	}
 	for _, c := range l.Changes {
-		out.Notes = append(out.Notes, fmt.Sprintf("confirmed at %s: %s", h.Artifacts[c.At].Tag, stats.SignedPercent(c.Change)))
+		out.note(c.At, "confirmed at %s: %s", h.Artifacts[c.At].Tag, stats.SignedPercent(c.Change))
 	}
 	if len(l.Failures) > 0 {
 		f := l.Failures[len(l.Failures)-1]
-		out.Notes = append(out.Notes, fmt.Sprintf("failed %s, last at %s: %s", plural(len(l.Failures), "time"), h.Artifacts[f.At].Tag, f.Reason))
+		out.note(f.At, "failed %s, last at %s: %s", plural(len(l.Failures), "time"), h.Artifacts[f.At].Tag, f.Reason)
 	}
 	if n == 0 {
 		return out

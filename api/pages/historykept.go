@@ -2,15 +2,12 @@ package pages
 
 import (
 	"bytes"
-	"compress/flate"
 	"fmt"
 	"hash/fnv"
 	"html/template"
-	"io"
-	"strings"
-	"sync"
 
 	"github.com/jellydator/ttlcache/v3"
+	"github.com/klauspost/compress/s2"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/chart"
@@ -30,65 +27,38 @@ type keptChart struct {
 	log bool
 }
 
-// packedChart is a drawing in a seventh of its memory.
+// packedChart is a drawing in a fourth of its memory.
 type packedChart struct {
 	keptChart // without its SVG
 	svg       []byte
 }
 
-var (
-	deflaters = sync.Pool{New: func() any {
-		w, err := flate.NewWriter(nil, flate.BestSpeed)
-		if err != nil {
-			panic("pages: " + err.Error()) // there is this level: cannot happen
-		}
-		return w
-	}}
-	inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
-)
-
-// packChart compresses the SVG of a drawing.
+// packChart compresses the SVG of a drawing, quickly: most parts of a history are looked at once.
 func packChart(c keptChart) packedChart {
-	var out bytes.Buffer
-	w := deflaters.Get().(*flate.Writer)
-	defer deflaters.Put(w)
-	w.Reset(&out)
-	_, err := io.WriteString(w, string(c.SVG))
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		panic("pages: compressing a drawing: " + err.Error()) // memory takes every write: cannot happen
-	}
+	svg := s2.Encode(nil, []byte(c.SVG))
 	c.SVG = ""
-	return packedChart{c, bytes.Clone(out.Bytes())} // without spare memory
+	return packedChart{c, bytes.Clone(svg)} // without spare memory
 }
 
 // unpack returns the drawing.
 func (c packedChart) unpack() keptChart {
-	var out strings.Builder
-	r := inflaters.Get().(io.ReadCloser)
-	defer inflaters.Put(r)
-	err := r.(flate.Resetter).Reset(bytes.NewReader(c.svg), nil)
-	if err == nil {
-		_, err = io.Copy(&out, r)
-	}
+	svg, err := s2.Decode(nil, c.svg)
 	if err != nil {
 		panic("pages: reading a kept drawing: " + err.Error()) // it was written by packChart: cannot happen
 	}
 	drawn := c.keptChart
-	drawn.SVG = template.HTML(out.String()) //nolint:gosec // it was one before
+	drawn.SVG = template.HTML(svg) //nolint:gosec // it was one before
 	return drawn
 }
 
 // size estimates the memory of a chart in bytes.
 func (c packedChart) size() int {
-	const perLine = 600 // of the structure itself
+	const perLine, perNote = 600, 24 // of the structures themselves
 	n := len(c.svg)
 	for _, l := range c.Lines {
 		n += perLine + len(l.Name) + len(l.Compare)
 		for _, note := range l.Notes {
-			n += len(note)
+			n += perNote + len(note.Text)
 		}
 	}
 	return n

@@ -164,11 +164,13 @@ type drawing struct {
 	axis axis
 	// empty is set if there is nothing to draw.
 	empty bool
+	// broken holds the breaks that are drawn: most lines break together.
+	broken map[label]bool
 }
 
 // SVG returns the chart as an element, or as a document if there is a style sheet.
 func (c Chart) SVG() string {
-	d := drawing{Chart: c, plot: c.Plot()}
+	d := drawing{Chart: c, plot: c.Plot(), broken: make(map[label]bool)}
 	low, high, found := d.valueRange()
 	d.empty = !found
 	if found {
@@ -276,8 +278,9 @@ func (d *drawing) grid() {
 	}
 }
 
-// line draws one series: its band, its parts, its failures and where it breaks. What no
-// column can show, a gap or a second break within it, is left out: that bounds the size.
+// line draws one series: its band, its parts, its failures and where it breaks, unless another
+// series breaks there in the same way. What no column can show, a gap or a second break within it,
+// is left out: that bounds the size.
 func (d *drawing) line(class int, l Line) {
 	fmt.Fprintf(d, `<g class="series line-%d"><title>%s</title>`, class, text(l.Name))
 	var dots, crosses strings.Builder
@@ -333,6 +336,10 @@ func (d *drawing) line(class int, l Line) {
 	}
 	d.WriteString(dots.String())
 	for _, b := range breaks {
+		if d.broken[b] {
+			continue
+		}
+		d.broken[b] = true
 		fmt.Fprintf(d, `<path class="break" d="M%d %dV%d"><title>%s</title></path>`, b.x, d.plot.Top, d.plot.Bottom, text(b.String()))
 	}
 	if crosses.Len() > 0 {

@@ -131,6 +131,20 @@ func TestBreaksAreLabelled(t *testing.T) {
 	require.Contains(t, c.SVG(), "<title>size class 2 instead of 1</title>")
 }
 
+// Two series that break together, as most do, show one break; one that breaks elsewhere, or for another reason, its own.
+func TestBreaksOfSeveralSeriesAreDrawnOnce(t *testing.T) {
+	t.Parallel()
+	broken := func(at int, reason string) chart.Line {
+		l := series(1, 2, 3, 4)
+		l.Breaks = []string{reason}
+		l.Points[at].Break = 1
+		return l
+	}
+	drawn := of(broken(2, "another suite"), broken(2, "another suite"), broken(1, "another suite"), broken(2, "another kernel")).SVG()
+	require.Equal(t, 3, strings.Count(drawn, `class="break"`))
+	require.Equal(t, 2, strings.Count(drawn, "another suite"))
+}
+
 func TestFailuresAreCrosses(t *testing.T) {
 	t.Parallel()
 	l := series(1, math.NaN(), 1)
