@@ -111,6 +111,12 @@ func (b *tab) awaitText(selector, text string) {
 	b.await("(document.querySelector(" + quoted(selector) + ")?.innerText ?? '').includes(" + quoted(text) + ")")
 }
 
+// scroll brings what a selector matches first onto the screen: what is far from it has no text yet.
+func (b *tab) scroll(selector string) {
+	b.t.Helper()
+	ask[bool](b, "(document.querySelector("+quoted(selector)+").scrollIntoView({behavior: 'instant'}), true)")
+}
+
 // mark marks the page, so that it is known when another one is there.
 func (b *tab) mark() {
 	b.t.Helper()
@@ -134,7 +140,7 @@ func (b *tab) stays() {
 func (b *tab) back() {
 	b.t.Helper()
 	b.mark()
-	ask[bool](b, "history.back() || true")
+	_, _ = chromedp.Run(b.ctx, chromedp.Evaluate[bool]("history.back() || true")) // the answer may go with the page
 	b.awaitPage()
 }
 
