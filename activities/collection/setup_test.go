@@ -209,7 +209,10 @@ func setup(t *testing.T) *bundle {
 	})
 	require.NoError(t, err)
 	server := httptest.NewServer(b.gate.before(handler))
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.Close()
+		handler.Wait()
+	})
 	token, err := api.NewToken(rand.Reader)
 	require.NoError(t, err)
 	hash := sha256.Sum256([]byte(token))

@@ -119,7 +119,10 @@ func (s *service) setup(env *testscript.Env) error {
 		return err
 	}
 	server := httptest.NewServer(handler)
-	env.Defer(server.Close)
+	env.Defer(func() {
+		server.Close()
+		handler.Wait()
+	})
 	if err := s.tokens(env); err != nil {
 		return err
 	}
