@@ -28,7 +28,7 @@ type HistoryRecord interface {
 	HistoryState(ctx context.Context, project string, artifacts []int64) (string, error)
 	HistoryRuns(ctx context.Context, artifacts, series []int64) ([]store.HistoryRun, error)
 	HistoryFailures(ctx context.Context, artifacts, testCases []int64, most int) (failures []store.HistoryFailure, left int, err error)
-	HistoryChanges(ctx context.Context, artifacts []int64, metric bench.Metric, most int) (changes []store.HistoryChange, left int, err error)
+	HistoryChanges(ctx context.Context, artifacts []int64, metrics []bench.Metric, most int) (changes []store.HistoryChange, left int, err error)
 }
 
 // Bounds of histories.

@@ -71,7 +71,7 @@ func (r historyRecord) HistoryFailures(context.Context, []int64, []int64, int) (
 	return nil, r.lacks, nil
 }
 
-func (r historyRecord) HistoryChanges(context.Context, []int64, bench.Metric, int) ([]store.HistoryChange, int, error) {
+func (r historyRecord) HistoryChanges(context.Context, []int64, []bench.Metric, int) ([]store.HistoryChange, int, error) {
 	return nil, r.lacks, nil
 }
 

@@ -24,7 +24,8 @@ func (r *historyReading) choose(ctx context.Context) error {
 	if r.out.Metric, err = r.metric(all); err != nil {
 		return err
 	}
-	changes, left, err := r.record.HistoryChanges(ctx, r.ids, r.out.Metric, maxHistoryMarks)
+	of, metrics := withMetric(all, r.out.Metric)
+	changes, left, err := r.record.HistoryChanges(ctx, r.ids, metrics, maxHistoryMarks)
 	if err != nil {
 		return err
 	}
@@ -35,9 +36,9 @@ func (r *historyReading) choose(ctx context.Context) error {
 		r.changes[k] = append(r.changes[k], c)
 	}
 	words := filter.Read(r.query.Words, HistoryKeys)
-	for _, s := range all {
+	for _, s := range of {
 		one := history.Series{TestCase: s.TestCase, Metric: s.Metric}
-		if !s.Metric.Matches(string(r.out.Metric)) || !r.fits(words, s, one) || r.query.OneChart && one.Parameter(r.query.Split) != r.query.Chart {
+		if !r.fits(words, s, one) || r.query.OneChart && one.Parameter(r.query.Split) != r.query.Chart {
 			continue
 		}
 		r.found, r.series = append(r.found, s), append(r.series, one)
@@ -51,6 +52,25 @@ func (r *historyReading) choose(ctx context.Context) error {
 
 // facetKeys are the [HistoryKeys] by which series are counted: all are of one metric.
 var facetKeys = slices.DeleteFunc(slices.Clone(HistoryKeys), func(key string) bool { return key == "metric" })
+
+// withMetric returns the series of a metric, or of all whose unit it is, and their metrics.
+func withMetric(all []store.Series, metric bench.Metric) (of []store.Series, metrics []bench.Metric) {
+	matches := make(map[bench.Metric]bool)
+	for i := range all {
+		m := all[i].Metric
+		is, known := matches[m]
+		if !known {
+			if is = m.Matches(string(metric)); is {
+				metrics = append(metrics, m)
+			}
+			matches[m] = is
+		}
+		if is {
+			of = append(of, all[i])
+		}
+	}
+	return of, metrics
+}
 
 // countMetrics lists the metrics of all series; metrics of lines are one by their unit. Those that only explain others come
 // last.

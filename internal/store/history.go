@@ -54,7 +54,7 @@ type HistoryRelease struct {
 // commits, as its repository and the requests name them: at most most, the newest first,
 // and how many are left out.
 func (s *Store) HistoryReleases(ctx context.Context, project string, from, to time.Time, commits []string, most int) (list []HistoryRelease, left int, err error) {
-	list, left, err = bounded[HistoryRelease](ctx, s.reports, `
+	list, left, err = bounded[HistoryRelease](ctx, s.reports, onePlan, `
 		select tag, max(commit) as commit, min(at) as at from (
 			select tag, sha as commit, tagged_at as at from release_tag where project = @project
 			union all
@@ -96,7 +96,7 @@ func (s *Store) HistoryFailures(ctx context.Context, artifacts, testCases []int6
 		return nil, 0, nil
 	}
 	// Failed jobs are few, and each has few of the test cases: they come first.
-	list, left, err = bounded[HistoryFailure](ctx, s.reports, `
+	list, left, err = bounded[HistoryFailure](ctx, s.reports, onePlan, `
 		select distinct on (t.artifact_id, t.test_case_id) t.artifact_id, t.test_case_id, coalesce(
 			(select e.message from job_run n join error e on e.run_id = n.id
 			where n.job_id = j.id and e.test_case_id = t.test_case_id order by n.number desc limit 1), j.message) as reason
@@ -136,14 +136,21 @@ func hashedArtifacts(column string) string {
 	return `(` + column + ` in (select unnest(@artifacts::bigint[]))) is true`
 }
 
+// A statement has one plan for a connection, as most have, or one for its arguments, which
+// takes longer to make.
+const (
+	onePlan = pgx.QueryExecModeCacheStatement
+	ownPlan = pgx.QueryExecModeCacheDescribe
+)
+
 // bounded runs a statement that lists what a history has, in an order: at most most rows,
 // and how many are left out.
-func bounded[T any](ctx context.Context, q querier, statement, order string, most int, args pgx.NamedArgs) (list []T, left int, err error) {
+func bounded[T any](ctx context.Context, q querier, mode pgx.QueryExecMode, statement, order string, most int, args pgx.NamedArgs) (list []T, left int, err error) {
 	args["most"] = most
-	list, err = all[T](ctx, q, `select * from (`+statement+`) listed order by `+order+` limit @most`, args)
+	list, err = all[T](ctx, q, `select * from (`+statement+`) listed order by `+order+` limit @most`, mode, args)
 	if err == nil && len(list) == most {
 		var known int
-		known, err = value[int](ctx, q, `select count(*) from (`+statement+`) listed`, args)
+		known, err = value[int](ctx, q, `select count(*) from (`+statement+`) listed`, mode, args)
 		left = max(0, known-most)
 	}
 	return list, left, err
@@ -159,20 +166,24 @@ type HistoryChange struct {
 	Change  float64
 }
 
-// HistoryChanges lists the changes of a metric, or of all whose unit it is, that were
-// confirmed for artifacts, as their verdicts are stored: at most most, those of the newest
-// artifacts, and how many are left out. Canaries tell of collectors and not of artifacts.
-func (s *Store) HistoryChanges(ctx context.Context, artifacts []int64, metric bench.Metric, most int) (list []HistoryChange, left int, err error) {
-	if len(artifacts) == 0 {
+// HistoryChanges lists the changes of metrics that were confirmed for artifacts, as their
+// verdicts are stored: at most most, those of the newest artifacts, and how many are left out.
+// Canaries tell of collectors and not of artifacts.
+func (s *Store) HistoryChanges(ctx context.Context, artifacts []int64, metrics []bench.Metric, most int) (list []HistoryChange, left int, err error) {
+	if len(artifacts) == 0 || len(metrics) == 0 {
 		return nil, 0, nil
 	}
-	list, left, err = bounded[HistoryChange](ctx, s.reports, `
+	const few = 1000
+	mode := onePlan // looks up the comparisons of each artifact
+	if len(artifacts) > few {
+		mode = ownPlan // looks through the confirmed changes
+	}
+	list, left, err = bounded[HistoryChange](ctx, s.reports, mode, `
 		select distinct on (c.artifact_id, v.test_case_id, v.metric) c.artifact_id, v.test_case_id, v.metric, v.change,
 			(select g.tag from artifact g where g.id = coalesce(v.against_id, c.baseline_id)) as against
-		from comparison c join comparison_verdict v on v.comparison_id = c.id and v.verdict = 'changed'
-			and lower(@metric) in (lower(v.metric), lower(substr(v.metric, strpos(v.metric, ' ') + 1)))
+		from comparison c join comparison_verdict v on v.comparison_id = c.id and v.verdict = 'changed' and v.metric = any(@metrics)
 		where `+amongArtifacts("c.artifact_id", artifacts)+` and c.superseded_at is null and not exists (select from canary k where k.request_id = c.request_id)
 		order by c.artifact_id, v.test_case_id, v.metric, c.id desc`, `artifact_id desc, test_case_id, metric`, most,
-		pgx.NamedArgs{"artifacts": artifacts, "metric": string(metric), "first": slices.Min(artifacts), "last": slices.Max(artifacts)})
+		pgx.NamedArgs{"artifacts": artifacts, "metrics": metrics, "first": slices.Min(artifacts), "last": slices.Max(artifacts)})
 	return list, left, wrap("reading the changes of a history", err)
 }

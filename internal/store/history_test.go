@@ -142,19 +142,26 @@ func TestAHistoryIsRead(t *testing.T) {
 		},
 	}))
 	const far = 1 << 40 // from all artifacts, so that each is looked up
+	var many []int64    // which are planned for
+	for id := ids[0]; len(many) < 2000; id++ {
+		many = append(many, id)
+	}
 	for _, c := range []struct {
-		metric    bench.Metric
+		metrics   []bench.Metric
 		artifacts []int64
 		want      int
 	}{
-		{bench.WallTime, ids, 1},
-		{bench.WallTime, []int64{ids[2], far}, 1},
-		{bench.WallTime, ids[:2], 0},
-		{bench.WallTime, []int64{ids[2] - 1, ids[2] + 1}, 0},
-		{bench.WallTime, nil, 0},
-		{bench.MaxRSS, ids, 0},
+		{[]bench.Metric{bench.WallTime}, ids, 1},
+		{[]bench.Metric{bench.WallTime}, []int64{ids[2], far}, 1},
+		{[]bench.Metric{bench.WallTime}, many, 1},
+		{[]bench.Metric{bench.WallTime}, ids[:2], 0},
+		{[]bench.Metric{bench.WallTime}, []int64{ids[2] - 1, ids[2] + 1}, 0},
+		{[]bench.Metric{bench.WallTime}, nil, 0},
+		{[]bench.Metric{bench.MaxRSS}, ids, 0},
+		{[]bench.Metric{bench.MaxRSS, bench.WallTime}, ids, 1},
+		{nil, ids, 0},
 	} {
-		changes, left, err := r.HistoryChanges(ctx, c.artifacts, c.metric, 10)
+		changes, left, err := r.HistoryChanges(ctx, c.artifacts, c.metrics, 10)
 		require.NoError(t, err)
 		require.Zero(t, left)
 		require.Len(t, changes, c.want, "%+v", c)
