@@ -54,7 +54,7 @@ type HistoryRelease struct {
 // commits, as its repository and the requests name them: at most most, the newest first,
 // and how many are left out.
 func (s *Store) HistoryReleases(ctx context.Context, project string, from, to time.Time, commits []string, most int) (list []HistoryRelease, left int, err error) {
-	list, left, err = bounded[HistoryRelease](ctx, s.reports, onePlan, `
+	list, left, err = bounded[HistoryRelease](ctx, s.reports, `
 		select tag, max(commit) as commit, min(at) as at from (
 			select tag, sha as commit, tagged_at as at from release_tag where project = @project
 			union all
@@ -96,7 +96,7 @@ func (s *Store) HistoryFailures(ctx context.Context, artifacts, testCases []int6
 		return nil, 0, nil
 	}
 	// Failed jobs are few, and each has few of the test cases: they come first.
-	list, left, err = bounded[HistoryFailure](ctx, s.reports, onePlan, `
+	list, left, err = bounded[HistoryFailure](ctx, s.reports, `
 		select distinct on (t.artifact_id, t.test_case_id) t.artifact_id, t.test_case_id, coalesce(
 			(select e.message from job_run n join error e on e.run_id = n.id
 			where n.job_id = j.id and e.test_case_id = t.test_case_id order by n.number desc limit 1), j.message) as reason
@@ -136,21 +136,26 @@ func hashedArtifacts(column string) string {
 	return `(` + column + ` in (select unnest(@artifacts::bigint[]))) is true`
 }
 
-// A statement has one plan for a connection, as most have, or one for its arguments, which
-// takes longer to make.
-const (
-	onePlan = pgx.QueryExecModeCacheStatement
-	ownPlan = pgx.QueryExecModeCacheDescribe
-)
+// plannedAnew has statements planned for their arguments, which takes longer than once for each
+// connection.
+type plannedAnew struct{ querier }
+
+func (q plannedAnew) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return q.querier.Query(ctx, sql, append([]any{pgx.QueryExecModeCacheDescribe}, args...)...)
+}
+
+func (q plannedAnew) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return q.querier.QueryRow(ctx, sql, append([]any{pgx.QueryExecModeCacheDescribe}, args...)...)
+}
 
 // bounded runs a statement that lists what a history has, in an order: at most most rows,
 // and how many are left out.
-func bounded[T any](ctx context.Context, q querier, mode pgx.QueryExecMode, statement, order string, most int, args pgx.NamedArgs) (list []T, left int, err error) {
+func bounded[T any](ctx context.Context, q querier, statement, order string, most int, args pgx.NamedArgs) (list []T, left int, err error) {
 	args["most"] = most
-	list, err = all[T](ctx, q, `select * from (`+statement+`) listed order by `+order+` limit @most`, mode, args)
+	list, err = all[T](ctx, q, `select * from (`+statement+`) listed order by `+order+` limit @most`, args)
 	if err == nil && len(list) == most {
 		var known int
-		known, err = value[int](ctx, q, `select count(*) from (`+statement+`) listed`, mode, args)
+		known, err = value[int](ctx, q, `select count(*) from (`+statement+`) listed`, args)
 		left = max(0, known-most)
 	}
 	return list, left, err
@@ -174,11 +179,11 @@ func (s *Store) HistoryChanges(ctx context.Context, artifacts []int64, metrics [
 		return nil, 0, nil
 	}
 	const few = 1000
-	mode := onePlan // looks up the comparisons of each artifact
+	var q querier = s.reports // looks up the comparisons of each artifact
 	if len(artifacts) > few {
-		mode = ownPlan // looks through the confirmed changes
+		q = plannedAnew{q} // looks through the confirmed changes
 	}
-	list, left, err = bounded[HistoryChange](ctx, s.reports, mode, `
+	list, left, err = bounded[HistoryChange](ctx, q, `
 		select distinct on (c.artifact_id, v.test_case_id, v.metric) c.artifact_id, v.test_case_id, v.metric, v.change,
 			(select g.tag from artifact g where g.id = coalesce(v.against_id, c.baseline_id)) as against
 		from comparison c join comparison_verdict v on v.comparison_id = c.id and v.verdict = 'changed' and v.metric = any(@metrics)
