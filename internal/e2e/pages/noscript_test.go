@@ -29,7 +29,7 @@ type said struct {
 
 // saying reads a page: its visible text with everything opened, but without times, which go
 // on, and what can be followed, filled in and pressed.
-const saying = `(() => {
+var saying = laidOut(`(() => {
 	for (const e of document.querySelectorAll('time')) e.textContent = 'time';
 	for (const e of document.querySelectorAll('details')) e.open = true;
 	const parts = [...document.querySelectorAll('body > header, body > nav, body > main')];
@@ -40,7 +40,7 @@ const saying = `(() => {
 		Controls: all('input, select, textarea, button, summary').map(e => [e.localName, e.form?.method ?? '', e.form?.getAttribute('action') ?? '', e.type ?? '', e.name ?? '',
 			e.name === 'key' ? 'drawn' : e.value ?? '', e.innerText].join(' ')).sort(),
 	};
-})()`
+})()`)
 
 // settled lets the service do something that stays as it is: a command that succeeds and one
 // that fails. It returns the pages that show them, and the job that has failed.

@@ -62,6 +62,22 @@ func ask[T any](b *tab, expression string) T {
 	return value
 }
 
+// laidOut wraps an expression of JavaScript that reads texts of a page: all of the page is laid
+// out meanwhile, as for somebody who scrolls through it. What is far from the screen has no
+// text otherwise.
+func laidOut(expression string) string {
+	return `(() => {
+	const all = new CSSStyleSheet();
+	all.replaceSync('* { content-visibility: visible !important }');
+	document.adoptedStyleSheets.push(all);
+	try {
+		return ` + expression + `;
+	} finally {
+		document.adoptedStyleSheets = document.adoptedStyleSheets.filter(sheet => sheet !== all);
+	}
+})()`
+}
+
 // quoted writes a text as JavaScript.
 func quoted(text string) string {
 	out, err := json.Marshal(text)
@@ -74,13 +90,13 @@ func quoted(text string) string {
 // text returns the visible text of what a selector matches first; empty: nothing is there.
 func (b *tab) text(selector string) string {
 	b.t.Helper()
-	return ask[string](b, "(document.querySelector("+quoted(selector)+")?.innerText ?? '').replace(/\\s+/g, ' ').trim()")
+	return ask[string](b, laidOut("(document.querySelector("+quoted(selector)+")?.innerText ?? '').replace(/\\s+/g, ' ').trim()"))
 }
 
 // texts returns the visible texts of all that a selector matches.
 func (b *tab) texts(selector string) []string {
 	b.t.Helper()
-	return ask[[]string](b, "[...document.querySelectorAll("+quoted(selector)+")].map(e => e.innerText.replace(/\\s+/g, ' ').trim())")
+	return ask[[]string](b, laidOut("[...document.querySelectorAll("+quoted(selector)+")].map(e => e.innerText.replace(/\\s+/g, ' ').trim())"))
 }
 
 // patience bounds the time in which a page has to show something.
@@ -108,13 +124,7 @@ func (b *tab) await(expression string) {
 // awaitText waits until what a selector matches first contains a text.
 func (b *tab) awaitText(selector, text string) {
 	b.t.Helper()
-	b.await("(document.querySelector(" + quoted(selector) + ")?.innerText ?? '').includes(" + quoted(text) + ")")
-}
-
-// scroll brings what a selector matches first onto the screen: what is far from it has no text yet.
-func (b *tab) scroll(selector string) {
-	b.t.Helper()
-	ask[bool](b, "(document.querySelector("+quoted(selector)+").scrollIntoView({behavior: 'instant'}), true)")
+	b.await(laidOut("(document.querySelector(" + quoted(selector) + ")?.innerText ?? '').includes(" + quoted(text) + ")"))
 }
 
 // mark marks the page, so that it is known when another one is there.
