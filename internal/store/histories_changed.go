@@ -22,11 +22,18 @@ const (
 // ascending ID.
 func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []int64, names map[int64]Series) (map[int64]map[bench.Surrounding]packed.Strip, error) {
 	points := make(map[int64]map[bench.Surrounding]packed.Strip)
+	// An origin within a series would keep all results of its artifact in memory.
+	origins := make(map[packed.Origin]*packed.Origin)
 	add := func(artifact int64, where bench.Surrounding, s *packed.Series) {
 		if points[s.ID] == nil {
 			points[s.ID] = make(map[bench.Surrounding]packed.Strip)
 		}
-		points[s.ID][where] = append(points[s.ID][where], packed.NewPoint(artifact, s))
+		p := packed.NewPoint(artifact, s)
+		if origins[s.Origin] == nil {
+			origins[s.Origin] = new(s.Origin)
+		}
+		p.Origin = origins[s.Origin]
+		points[s.ID][where] = append(points[s.ID][where], p)
 	}
 	if len(stale) <= fewStale {
 		units := make(map[bench.Metric]bool)
