@@ -95,15 +95,16 @@ func (s *historyHandlers) read(ctx context.Context, in *readHistory) (*written, 
 // historyOf writes a history as it is answered.
 func historyOf(h results.History, in *readHistory) apiclient.History {
 	out := apiclient.History{
-		Project: in.Project, Type: h.Type, Artifacts: []apiclient.HistoryArtifact{}, Total: h.Total, Earlier: h.Earlier, Later: h.Later,
+		Project: in.Project, Type: h.Type, Artifacts: make([]apiclient.HistoryArtifact, len(h.Artifacts)), Total: h.Total, Earlier: h.Earlier, Later: h.Later,
 		OuterFrom: h.OuterFrom, OuterTo: h.OuterTo, Narrowed: strings.Join(h.Narrowed, "; "), Metrics: []apiclient.HistoryMetric{}, Metric: h.Metric,
 		Series: h.Series, Charts: []apiclient.HistoryChart{}, Left: h.Left, Places: []apiclient.HistoryPlace{},
 	}
-	for _, a := range h.Artifacts {
-		out.Artifacts = append(out.Artifacts, apiclient.HistoryArtifact{
+	for i := range h.Artifacts {
+		a := &h.Artifacts[i]
+		out.Artifacts[i] = apiclient.HistoryArtifact{
 			Tag: a.HistoryArtifact.Tag, At: a.At, Dated: a.Dated, Subject: a.Subject, Author: a.Author, PR: a.PR, Type: a.Type, Request: a.Request,
 			Baseline: a.Baseline, Releases: a.Releases,
-		})
+		}
 	}
 	for _, m := range h.Metrics {
 		out.Metrics = append(out.Metrics, apiclient.HistoryMetric{Metric: m.Metric, Series: m.Series, Explains: m.Metric.Explains()})

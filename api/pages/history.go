@@ -81,6 +81,11 @@ type historyView struct {
 	Open *historyValues
 	// CSV and JSON are the addresses of what is shown.
 	CSV, JSON string
+	// memory of the points of lines, which each chart uses again.
+	memory struct {
+		points [][]chart.Point
+		widths []float64
+	}
 }
 
 // historyChoice is a parameter with its values.
@@ -320,7 +325,7 @@ const logScale = "log"
 // Changes reports whether changes are drawn instead of values.
 func (h *historyView) Changes() bool { return h.choice(yParameter) != "value" }
 
-// draw draws a chart, and describes its lines.
+// draw draws a chart, and describes its lines. The points of the chart are valid until the next one is drawn.
 func (h *historyView) draw(c apiclient.HistoryChart) (chart.Chart, []historyLine) {
 	out := chart.Chart{ID: chartID(c.Name), Title: h.nameOf(c), Ticks: h.ticks()}
 	if n := len(h.Artifacts); n > 1 {
@@ -332,7 +337,11 @@ func (h *historyView) draw(c apiclient.HistoryChart) (chart.Chart, []historyLine
 	var said []string
 	marked, x := make(map[int]string), h.along()
 	for i, l := range c.Lines {
-		drawn, noise, unit := h.line(l, change)
+		if i == len(h.memory.points) {
+			h.memory.points = append(h.memory.points, nil)
+		}
+		drawn, noise, unit := h.line(l, change, h.memory.points[i])
+		h.memory.points[i] = drawn.Points
 		out.Lines, out.Noise, out.Unit = append(out.Lines, drawn), max(out.Noise, noise), unit
 		words := h.describe(i, l)
 		lines = append(lines, words)
@@ -406,8 +415,8 @@ func unitOf(l apiclient.HistoryLine) (unit string, factor float64) {
 	return report.UnitSign(l.Unit)
 }
 
-// line returns a line with the typical width of its values, and its unit.
-func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line, noise float64, unit string) {
+// line returns a line with the typical width of its values, and its unit. Its points are in the memory of others.
+func (h *historyView) line(l apiclient.HistoryLine, change bool, others []chart.Point) (out chart.Line, noise float64, unit string) {
 	out.Name = l.Name
 	unit, factor := unitOf(l)
 	if change {
@@ -421,11 +430,11 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 	if h.choice(bandParameter) == "minmax" {
 		low, high = l.Min, l.Max
 	}
-	out.Points = make([]chart.Point, 0, len(l.At)+len(l.Gaps)+len(l.Failures))
+	out.Points = slices.Grow(others[:0], len(l.At)+len(l.Gaps)+len(l.Failures))
 	nothing := func(at int, failed bool) {
 		out.Points = append(out.Points, chart.Point{X: x(at), Y: math.NaN(), Low: math.NaN(), High: math.NaN(), Failed: failed})
 	}
-	widths := make([]float64, 0, len(low))
+	widths := slices.Grow(h.memory.widths[:0], len(low))
 	breaks, gaps, failures := l.Breaks, l.Gaps, l.Failures // those that follow, by artifact
 	failedBefore := func(end int) {                        // those without a value
 		for last := -1; len(failures) > 0 && failures[0].At < end; failures = failures[1:] {
@@ -485,6 +494,7 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line
 	if len(widths) > 0 {
 		noise = nth(widths, len(widths)/2)
 	}
+	h.memory.widths = widths
 	return out, noise, unit
 }
 

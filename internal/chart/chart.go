@@ -166,6 +166,13 @@ type drawing struct {
 	empty bool
 	// broken holds the breaks that are drawn: most lines break together.
 	broken map[label]bool
+	lineMemory
+}
+
+// lineMemory is used again for each line of a drawing.
+type lineMemory struct {
+	part, low, high, around []cell
+	band, path              []byte
 }
 
 // SVG returns the chart as an element, or as a document if there is a style sheet.
@@ -284,13 +291,12 @@ func (d *drawing) grid() {
 func (d *drawing) line(class int, l Line) {
 	fmt.Fprintf(d, `<g class="series line-%d"><title>%s</title>`, class, text(l.Name))
 	var dots, crosses strings.Builder
-	var band, path []byte
-	part := make([]cell, 0, len(l.Points))
-	var low, high []cell
+	band, path := d.band[:0], d.path[:0]
+	part, low, high := d.part[:0], d.low[:0], d.high[:0]
 	var breaks []label
 	gap, crossed := false, 0 // the column of the last cross: others there would look the same
 	end := func() {
-		band = appendBand(band, low, high)
+		band, d.around = appendBand(band, low, high, d.around)
 		if places := cut(part); len(places) == 1 {
 			fmt.Fprintf(&dots, `<circle cx="%d" cy="%d" r="%d" fill="currentColor"/>`, places[0].x, places[0].y, dotSize)
 		} else {
@@ -328,6 +334,7 @@ func (d *drawing) line(class int, l Line) {
 		}
 	}
 	end()
+	d.part, d.low, d.high, d.band, d.path = part, low, high, band, path
 	if len(band) > 0 {
 		fmt.Fprintf(d, `<path class="band" d="%s" fill="currentColor" fill-opacity=".15" stroke="none"/>`, band)
 	}
@@ -392,22 +399,23 @@ func appendPath(b []byte, places []cell) []byte {
 	return b
 }
 
-// appendBand appends the area between two lines: the lowest and the highest of each column.
-func appendBand(b []byte, low, high []cell) []byte {
+// appendBand appends the area between two lines: the lowest and the highest of each column. It
+// changes both lines, and returns the memory of the places around the area, to be used again.
+func appendBand(b []byte, low, high, around []cell) (band []byte, used []cell) {
 	low, high = outermost(low, func(a, b int) bool { return a > b }), outermost(high, func(a, b int) bool { return a < b })
 	if len(low) == 0 {
-		return b
+		return b, around
 	}
-	around := append([]cell(nil), high...)
+	around = append(around[:0], high...)
 	for i := len(low) - 1; i >= 0; i-- {
 		around = append(around, low[i])
 	}
-	return append(appendPath(b, around), 'z')
+	return append(appendPath(b, around), 'z'), around
 }
 
-// outermost returns the place of each column that is further out than its others.
+// outermost returns the place of each column that is further out than its others, in the memory of all.
 func outermost(places []cell, further func(a, b int) bool) []cell {
-	var out []cell
+	out := places[:0]
 	for _, c := range places {
 		switch last := len(out) - 1; {
 		case last < 0 || out[last].x != c.x:

@@ -307,6 +307,7 @@ func (r *historyReading) cut(line []store.HistoryArtifact, from, to int) {
 	if half := (to - from + 1) / 2; to > from && to-from < len(line) {
 		r.out.OuterFrom, r.out.OuterTo = line[max(0, from-half)].Tag, line[min(len(line), to+half)-1].Tag
 	}
+	r.out.Artifacts = make([]HistoryArtifact, 0, to-from)
 	for _, a := range line[from:to] {
 		r.out.Artifacts = append(r.out.Artifacts, HistoryArtifact{HistoryArtifact: a, HistoryDetail: store.HistoryDetail{Tag: a.Tag}})
 	}
@@ -315,9 +316,10 @@ func (r *historyReading) cut(line []store.HistoryArtifact, from, to int) {
 
 // number numbers the artifacts of the part.
 func (r *historyReading) number() {
-	r.ids, r.at = make([]int64, len(r.out.Artifacts)), make(map[int64]int)
-	for i, a := range r.out.Artifacts {
-		r.ids[i], r.at[a.ID] = a.ID, i
+	r.ids, r.at = make([]int64, len(r.out.Artifacts)), make(map[int64]int, len(r.out.Artifacts))
+	for i := range r.out.Artifacts {
+		id := r.out.Artifacts[i].ID
+		r.ids[i], r.at[id] = id, i
 	}
 }
 
@@ -334,12 +336,10 @@ func (r *historyReading) describe(ctx context.Context) error {
 		return nil
 	}
 	tags := make([]string, len(r.out.Artifacts))
-	for i, a := range r.out.Artifacts {
-		tags[i] = a.HistoryArtifact.Tag
-	}
-	known := make(map[string]int)
-	for i, tag := range tags {
-		known[tag] = i
+	known := make(map[string]int, len(tags))
+	for i := range r.out.Artifacts {
+		tags[i] = r.out.Artifacts[i].HistoryArtifact.Tag
+		known[tags[i]] = i
 	}
 	if !r.query.Bare {
 		details, err := r.record.HistoryDetails(ctx, r.query.Project, r.out.Type, tags)

@@ -148,9 +148,9 @@ func (r *historyReading) alone(l history.Line) bool {
 // along returns the places of the artifacts along x.
 func (r *historyReading) along() []float64 {
 	places := make([]float64, len(r.out.Artifacts))
-	for i, a := range r.out.Artifacts {
+	for i := range r.out.Artifacts {
 		if places[i] = float64(i); r.query.ByDate {
-			places[i] = float64(a.At.Unix())
+			places[i] = float64(r.out.Artifacts[i].At.Unix())
 		}
 	}
 	return places

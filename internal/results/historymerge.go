@@ -37,13 +37,15 @@ type mergedLine struct {
 }
 
 func newMerging(ids []int64, number func(history.Place) int) *merging {
-	m := &merging{number: number, place: -1, chosen: make([]int, len(ids)), of: make([]history.Point, len(ids))}
+	m := &merging{
+		ids: make([]int64, len(ids)), numbers: make([]int, len(ids)), number: number, place: -1, chosen: make([]int, len(ids)), of: make([]history.Point, len(ids)),
+	}
 	for i := range ids {
-		m.numbers = append(m.numbers, i)
+		m.numbers[i] = i
 	}
 	slices.SortFunc(m.numbers, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
-	for _, i := range m.numbers {
-		m.ids = append(m.ids, ids[i])
+	for i, number := range m.numbers {
+		m.ids[i] = ids[number]
 	}
 	return m
 }

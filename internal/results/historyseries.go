@@ -36,6 +36,7 @@ func (r *historyReading) choose(ctx context.Context) error {
 		r.changes[k] = append(r.changes[k], c)
 	}
 	words := filter.Read(r.query.Words, HistoryKeys)
+	r.found, r.series = make([]store.Series, 0, len(of)), make([]history.Series, 0, len(of))
 	for _, s := range of {
 		one := history.Series{TestCase: s.TestCase, Metric: s.Metric}
 		if !r.fits(words, s, one) || r.query.OneChart && one.Parameter(r.query.Split) != r.query.Chart {
