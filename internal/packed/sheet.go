@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Sheet holds the values of all series of one artifact that share a metric and a
@@ -105,15 +106,24 @@ func (s Series) append(b []byte) []byte {
 const maxIteration = 1<<31 - 1
 
 // UnpackSheet decodes a sheet. Errors wrap [ErrCorrupt].
-func UnpackSheet(b []byte) (Sheet, error) {
+func UnpackSheet(b []byte) (Sheet, error) { return AppendSheet(nil, b) }
+
+// AppendSheet decodes a sheet behind other series, so that who reads many sheets uses the same memory again. Series may share
+// the numbers of iterations and the marks, which must not be changed. Errors wrap [ErrCorrupt]; with one, the other series are
+// returned.
+func AppendSheet(to Sheet, b []byte) (Sheet, error) {
 	r := reader{rest: b}
 	r.head()
-	most := len(b) / 8 // all series share what they are made of
-	sheet := make(Sheet, r.count(leastSeries))
-	values, iterations, disturbed := make([]float64, 0, most), make([]int, 0, most), make([]bool, 0, most)
+	n := r.count(leastSeries)
+	whole := slices.Grow(to, n)[:len(to)+n]
+	sheet := whole[len(to):]
+	values := make([]float64, 0, len(b)/8) // all series share what they are made of
+	var iterations []int
+	var disturbed []bool
 	before := int64(0)
 	for i := range sheet {
 		s := &sheet[i]
+		*s = Series{}
 		head := r.series(before)
 		if r.err != nil {
 			break
@@ -122,8 +132,8 @@ func UnpackSheet(b []byte) (Sheet, error) {
 		n, flags := head.n, head.flags
 		s.ID, s.Origin = head.id, *head.origin
 		at := len(values)
-		iterations = r.iterations(iterations, n, flags&gaps != 0)
-		disturbed = r.marks(disturbed, n, flags&marks != 0)
+		iterations = r.iterations(iterations[:0], n, flags&gaps != 0)
+		disturbed = r.marks(disturbed[:0], n, flags&marks != 0)
 		if r.err != nil || len(r.rest) < 8*n {
 			r.fail("it is cut off")
 			break
@@ -131,12 +141,17 @@ func UnpackSheet(b []byte) (Sheet, error) {
 		for range n {
 			values = append(values, r.float())
 		}
-		s.Values, s.Iterations, s.Disturbed = values[at:at+n:at+n], iterations[at:at+n:at+n], disturbed[at:at+n:at+n]
+		s.Values = values[at : at+n : at+n]
+		if i > 0 && slices.Equal(sheet[i-1].Iterations, iterations) && slices.Equal(sheet[i-1].Disturbed, disturbed) { // as mostly
+			s.Iterations, s.Disturbed = sheet[i-1].Iterations, sheet[i-1].Disturbed
+		} else {
+			s.Iterations, s.Disturbed = slices.Clone(iterations), slices.Clone(disturbed)
+		}
 	}
 	if err := r.end(); err != nil {
-		return nil, fmt.Errorf("reading a sheet: %w", err)
+		return to, fmt.Errorf("reading a sheet: %w", err)
 	}
-	return sheet, nil
+	return whole, nil
 }
 
 // leastSeries is the size of a series with one value, in bytes.

@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
@@ -27,6 +29,28 @@ type seriesKey struct {
 // Pairs pairs the samples of two artifacts by series. If a test case was measured in several surroundings, it uses one that
 // both sides share: alone before co-located, a larger size class before a smaller one.
 func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
+	return paired(new(memory), facts, a, b)
+}
+
+// memory of a comparison, which the next one uses again: to get it takes as long as to fill it.
+type memory struct {
+	stored []stats.Series
+	series []report.Series
+	told   []report.Stored
+}
+
+// memories are those that no comparison uses.
+var memories = sync.Pool{New: func() any { return new(memory) }}
+
+// free gives the memory up. Nothing may refer to it.
+func (m *memory) free() {
+	clear(m.stored) // it must not keep what others refer to
+	clear(m.series)
+	clear(m.told)
+	memories.Put(m)
+}
+
+func paired(in *memory, facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
 	matched := matchedByName(a, b)
 	if inOrder(a) && inOrder(b) {
 		matched = matchedInOrder(a, b)
@@ -80,13 +104,14 @@ func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
 	slices.SortFunc(unpaired, func(x, y Unpaired) int {
 		return cmp.Or(bench.CompareTestCases(x.TestCase, y.TestCase), strings.Compare(x.Reason, y.Reason), side(x.B)-side(y.B))
 	})
-	series := make([]stats.Series, 0, max(len(a), len(b)))
+	series := slices.Grow(in.stored[:0], max(len(a), len(b)))
 	for _, unit := range slices.Sorted(maps.Keys(found)) {
 		for _, p := range found[unit] {
 			series = append(series, names.series(seriesKey{p[0].TestCase, p[0].Metric}, p[0].Values, p[1].Values))
 		}
 	}
 	sortByKey(series, func(s *stats.Series) *stats.Key { return &s.Key })
+	in.stored = series
 	return series, unpaired
 }
 

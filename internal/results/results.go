@@ -121,12 +121,14 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 	if err != nil {
 		return Report{}, fmt.Errorf("reading the stored comparisons: %w", err)
 	}
-	stored, unpaired := Pairs(facts, sides[0], sides[1])
+	in := memories.Get().(*memory) //nolint:errcheck,forcetypeassert // it holds nothing else
+	defer in.free()
+	stored, unpaired := paired(in, facts, sides[0], sides[1])
 	decisions := decisionsOf(decided)
 	if decisions.noise, err = noisePerSeries(ctx, record, pair.Project, stored, sessions); err != nil {
 		return Report{}, fmt.Errorf("reading the noise of the series: %w", err)
 	}
-	series := decisions.series(facts, stored, sessions)
+	series := decisions.series(facts, stored, sessions, in)
 	out := Report{Missing: missing, Measured: measured(sides[0], sides[1])}
 	out.lack(pair, unpaired, series)
 	standing := standing(decided)

@@ -19,14 +19,15 @@ type Session = store.SessionInTurns
 // measured in turns have no stored values. The evidence of a series comes from one surrounding: that with the most pairs,
 // among equals alone before co-located and a larger size class before a smaller one.
 func WithTurns(facts Facts, stored []stats.Series, sessions []Session) []report.Series {
-	return decisions{}.series(facts, stored, sessions)
+	return decisions{}.series(facts, stored, sessions, new(memory))
 }
 
-// series returns the series of a comparison with their evidence, and the verdicts that are stored.
-func (d decisions) series(facts Facts, stored []stats.Series, sessions []Session) []report.Series {
+// series returns the series of a comparison with their evidence, and the verdicts that are stored, in the given memory.
+func (d decisions) series(facts Facts, stored []stats.Series, sessions []Session, in *memory) []report.Series {
 	evidence := d.bySurrounding(sessions)
-	out := make([]report.Series, 0, len(stored)+len(evidence))
-	told := make([]report.Stored, d.count+1) // the last one is for what has no verdict
+	out := slices.Grow(in.series[:0], len(stored)+len(evidence))
+	in.told = slices.Grow(in.told[:0], d.count+1)[:d.count+1]
+	told := in.told // the last one is for what has no verdict
 	add := func(k seriesKey, s *stats.Series) {
 		out = append(out, report.Series{
 			Series: *s, Deciding: verdict.Deciding(s.Metric),
@@ -51,6 +52,7 @@ func (d decisions) series(facts Facts, stored []stats.Series, sessions []Session
 		add(k, &s)
 	}
 	sortByKey(out, func(s *report.Series) *stats.Key { return &s.Key })
+	in.series = out
 	return out
 }
 

@@ -51,13 +51,19 @@ func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []be
 	if rows, err = artifactSheets(ctx, s.reports, artifact, true); err != nil || len(rows) == 0 {
 		return nil, false, err
 	}
+	all := s.unpacked.Get().(*packed.Sheet) //nolint:errcheck,forcetypeassert // it holds nothing else
+	defer func() {
+		clear(*all)
+		*all = (*all)[:0]
+		s.unpacked.Put(all)
+	}()
 	sheets := make(map[sheetKey]packed.Sheet, len(rows))
 	for _, r := range rows {
-		sheet, err := packed.UnpackSheet(r.Packed)
-		if err != nil {
+		from := len(*all)
+		if *all, err = packed.AppendSheet(*all, r.Packed); err != nil {
 			return nil, false, nil //nolint:nilerr // such as one of another version: the rows tell
 		}
-		sheets[sheetKey{r.Metric, r.Surrounding}] = sheet
+		sheets[sheetKey{r.Metric, r.Surrounding}] = (*all)[from:]
 	}
 	if samples, err = s.samplesIn(ctx, sheets); err != nil {
 		return nil, false, err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/lately"
+	"github.com/benchloom/benchloom/internal/packed"
 )
 
 // maxConnections bounds the connections of a process, unless its URL sets pool_max_conns:
@@ -45,6 +47,8 @@ type Store struct {
 	samples *ttlcache.Cache[int64, versionedSamples]
 	origins *ttlcache.Cache[int64, versionedOrigins]
 	stale   *ttlcache.Cache[int64, staleSheets]
+	// unpacked holds sheets that nobody reads any more, whose memory is used again.
+	unpacked sync.Pool
 	// swept is the ID of the last job read by the previous sweep of jobs held until their
 	// request starts.
 	swept atomic.Int64
@@ -83,6 +87,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	s := &Store{
 		pool: pool, reports: reports,
 		series: newSeriesNames(), cases: newTestCases(), lists: newHistoryLists(), samples: newKeptSamples(), origins: newKeptOrigins(), stale: newKeptStale(),
+		unpacked: sync.Pool{New: func() any { return new(packed.Sheet) }},
 	}
 	s.keepEstimates()
 	return s, nil
