@@ -42,7 +42,7 @@ type ResultRecord interface {
 	// Line lists the artifacts whose results are the history of a request's, the oldest first
 	// and its own last; Centers reads the medians of series on such artifacts.
 	Line(ctx context.Context, r bench.Request, most int, before func(tag, own string) int) ([]string, error)
-	Centers(ctx context.Context, project string, tags []string, of []store.SeriesName) ([]store.Center, error)
+	Centers(ctx context.Context, project string, tags []string, of []store.SeriesName) (map[store.SeriesName][]store.Center, error)
 	// CommitsBetween lists two commits and those between them, as far as they are recorded.
 	CommitsBetween(ctx context.Context, project, a, b string, limit int) ([]store.CommitRequest, error)
 	// NextCompared returns the first release or merged commit whose request was compared with

@@ -188,13 +188,8 @@ func (s *resultHandlers) earlierValues(ctx context.Context, in *earlierValues) (
 		return nil, err
 	}
 	out := apiclient.EarlierValues{Project: in.Project, B: in.B, Tags: line, Rows: make([]apiclient.EarlierRow, len(in.Rows))}
-	of := make(map[store.SeriesName][]store.Center)
-	for _, c := range centers {
-		name := store.SeriesName{TestCase: c.TestCase, Metric: c.Metric}
-		of[name] = append(of[name], c)
-	}
 	for i, id := range in.Rows {
-		out.Rows[i] = apiclient.EarlierRow{Row: id, Values: valuesOn(of[names[i]], line)}
+		out.Rows[i] = apiclient.EarlierRow{Row: id, Values: valuesOn(centers[names[i]], line)}
 	}
 	return answer(out, nil)
 }
@@ -207,13 +202,15 @@ func valuesOn(centers []store.Center, line []string) []*float64 {
 		return values
 	}
 	own := line[len(line)-1]
-	best := centers[0]
-	for _, c := range centers {
+	best := &centers[0]
+	for i := range centers {
+		c := &centers[i]
 		if of, known := c.Tag == own, best.Tag == own; of && !known || of == known && c.Before(best.Surrounding) {
 			best = c
 		}
 	}
-	for _, c := range centers {
+	for i := range centers {
+		c := &centers[i]
 		if at := slices.Index(line, c.Tag); at >= 0 && c.Surrounding == best.Surrounding && finite(c.Value) {
 			values[at] = &c.Value
 		}

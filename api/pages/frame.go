@@ -64,6 +64,9 @@ func parse(words template.FuncMap) (*template.Template, error) {
 // policy allows nothing but what this server itself sends, and nothing within the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// keptPage bounds the memory of a page that is used again, in bytes: few pages are larger.
+const keptPage = 1 << 20
+
 // render writes a page.
 func (p *Pages) render(w http.ResponseWriter, v *visit, status int, shown *view) {
 	page := p.templates.Lookup(shown.template + ".html")
@@ -74,8 +77,14 @@ func (p *Pages) render(w http.ResponseWriter, v *visit, status int, shown *view)
 	if v.Method == http.MethodPost {
 		data.Here = "/"
 	}
-	var out bytes.Buffer
-	if err := page.Execute(&out, data); err != nil {
+	out := p.written.Get().(*bytes.Buffer) //nolint:errcheck,forcetypeassert // it holds nothing else
+	defer func() {
+		if out.Cap() <= keptPage {
+			out.Reset()
+			p.written.Put(out)
+		}
+	}()
+	if err := page.Execute(out, data); err != nil {
 		p.Log.ErrorContext(v.Context(), "writing a page failed", "page", shown.template, "error", err)
 		protect(w.Header())
 		http.Error(w, "This page could not be written; the log of the API says why.", http.StatusInternalServerError)

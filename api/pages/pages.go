@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,8 @@ type Pages struct {
 	live      *live
 	charts    keptCharts
 	samples   keptSamples
+	// written holds the memory of pages that were sent, to be used again.
+	written sync.Pool
 }
 
 // New returns the pages.
@@ -56,7 +59,10 @@ func New(c Config) (*Pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the pages: %w", err)
 	}
-	return &Pages{Config: c, assets: kept.assets, templates: kept.templates, live: newLive(), charts: newKeptCharts(maxKeptCharts), samples: newKeptSamples(maxKeptSamples)}, nil
+	return &Pages{
+		Config: c, assets: kept.assets, templates: kept.templates, live: newLive(), charts: newKeptCharts(maxKeptCharts), samples: newKeptSamples(maxKeptSamples),
+		written: sync.Pool{New: func() any { return new(bytes.Buffer) }},
+	}, nil
 }
 
 // built holds the parts of pages.

@@ -169,13 +169,22 @@ func (r *Report) lack(pair Pair, unpaired []Unpaired, series []report.Series) {
 			inTurns[s.TestCase] = true
 		}
 	}
+	type lacking struct {
+		tag      string
+		testCase bench.TestCase
+	}
+	known := make(map[lacking]bool, len(r.Missing))
+	for i := range r.Missing {
+		known[lacking{r.Missing[i].Tag, r.Missing[i].TestCase}] = true
+	}
 	for _, u := range unpaired {
 		tag := pair.A
 		if u.B {
 			tag = pair.B
 		}
-		known := slices.ContainsFunc(r.Missing, func(m Missing) bool { return m.Tag == tag && m.TestCase == u.TestCase })
-		if !known && !inTurns[statsTestCase(u.TestCase)] {
+		one := lacking{tag, u.TestCase}
+		if !known[one] && !inTurns[statsTestCase(u.TestCase)] {
+			known[one] = true
 			r.Missing = append(r.Missing, Missing{Tag: tag, TestCase: u.TestCase, Reason: u.Reason})
 		}
 	}

@@ -17,16 +17,15 @@ type SeriesName struct {
 
 // Center is the median of the values of a series on one artifact.
 type Center struct {
-	TestCase bench.TestCase
-	Metric   bench.Metric
-	Tag      string
+	Tag string
 	bench.Surrounding
 	Value float64
 }
 
 // Centers reads the medians of series on the artifacts of these tags, in any order: those
 // of the latest results, without what was measured in turns, and without what is not finite.
-func (s *Store) Centers(ctx context.Context, project string, tags []string, of []SeriesName) ([]Center, error) {
+// Series without any are left out.
+func (s *Store) Centers(ctx context.Context, project string, tags []string, of []SeriesName) (map[SeriesName][]Center, error) {
 	if len(of) == 0 {
 		return nil, nil
 	}
@@ -54,15 +53,23 @@ func (s *Store) Centers(ctx context.Context, project string, tags []string, of [
 	if err != nil {
 		return nil, wrap("looking series up", err)
 	}
-	var centers []Center
+	centers := make(map[SeriesName][]Center, len(series))
 	err = s.Histories(ctx, slices.Collect(maps.Keys(tag)), series, func(of []History) error {
+		points := 0
 		for _, h := range of {
-			name := names[h.Series]
-			for _, p := range h.Points {
-				if !math.IsNaN(p.Median) && !math.IsInf(p.Median, 0) {
-					centers = append(centers, Center{name.TestCase, name.Metric, tag[p.Artifact], h.Surrounding, p.Median})
+			points += len(h.Points)
+		}
+		found := make([]Center, 0, points)
+		for _, h := range of {
+			for i := range h.Points {
+				if p := &h.Points[i]; !math.IsNaN(p.Median) && !math.IsInf(p.Median, 0) {
+					found = append(found, Center{tag[p.Artifact], h.Surrounding, p.Median})
 				}
 			}
+		}
+		if len(found) > 0 {
+			name := names[of[0].Series]
+			centers[SeriesName{name.TestCase, name.Metric}] = found
 		}
 		return nil
 	})

@@ -105,68 +105,24 @@ func (s *Store) samplesIn(ctx context.Context, sheets map[sheetKey]packed.Sheet)
 		}
 		return strings.Compare(string(a.Metric), string(b.Metric))
 	})
-	var ids []int64
-	for _, at := range places {
-		for i := range sheets[at] {
-			ids = append(ids, sheets[at][i].ID)
-		}
-	}
-	names, err := s.seriesNames(ctx, s.reports, ids)
+	order, err := s.orderOf(ctx, places, sheets)
 	if err != nil {
 		return nil, err
 	}
-	next := byTestCase(names)
-	samples := make([]bench.Samples, len(ids))
+	samples := make([]bench.Samples, len(order.names))
 	n := 0
 	for _, at := range places {
-		for i := range sheets[at] {
-			series, name := &sheets[at][i], names[n]
-			samples[next[n]] = bench.Samples{
-				Series: series.ID, TestCase: name.TestCase, Metric: name.Metric, Kind: series.Origin.Kind, Surrounding: at.Surrounding, Segment: series.Origin.Segment,
-				Values: series.Values, Iterations: series.Iterations, Disturbed: series.Disturbed, DisturbedBy: series.Origin.DisturbedBy,
-			}
+		sheet := sheets[at]
+		for i := range sheet {
+			series, name, one := &sheet[i], order.names[n], &samples[order.places[n]]
 			n++
+			one.Series, one.TestCase, one.Metric = series.ID, name.TestCase, name.Metric
+			one.Kind, one.Surrounding, one.Segment = series.Origin.Kind, at.Surrounding, series.Origin.Segment
+			one.Values, one.Iterations = series.Values, series.Iterations
+			one.Disturbed, one.DisturbedBy = series.Disturbed, series.Origin.DisturbedBy
 		}
-	}
-	// Lines of a metric are in the order of their IDs so far; nothing else is out of order.
-	for from := 0; from < n; {
-		to := from + 1
-		for to < n && samples[to].TestCase == samples[from].TestCase {
-			to++
-		}
-		slices.SortFunc(samples[from:to], func(a, b bench.Samples) int {
-			if c := compareSurroundings(a.Surrounding, b.Surrounding); c != 0 {
-				return c
-			}
-			return strings.Compare(string(a.Metric), string(b.Metric))
-		})
-		from = to
 	}
 	return samples, nil
-}
-
-// byTestCase returns the place of each series in the order of their test cases; those of one
-// test case stay as they are.
-func byTestCase(names []*Series) []int {
-	count := make(map[int64]int)
-	var cases []*Series // one series of each
-	for _, name := range names {
-		if count[name.TestCaseID]++; count[name.TestCaseID] == 1 {
-			cases = append(cases, name)
-		}
-	}
-	slices.SortFunc(cases, func(a, b *Series) int { return bench.CompareTestCases(a.TestCase, b.TestCase) })
-	next := make(map[int64]int, len(cases))
-	for i, before := 0, 0; i < len(cases); i++ {
-		next[cases[i].TestCaseID] = before
-		before += count[cases[i].TestCaseID]
-	}
-	places := make([]int, len(names))
-	for i, name := range names {
-		places[i] = next[name.TestCaseID]
-		next[name.TestCaseID]++
-	}
-	return places
 }
 
 // seriesNames returns the names of series, in their order.

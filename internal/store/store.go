@@ -47,6 +47,8 @@ type Store struct {
 	samples *ttlcache.Cache[int64, versionedSamples]
 	origins *ttlcache.Cache[int64, versionedOrigins]
 	stale   *ttlcache.Cache[int64, staleSheets]
+	// orders are those of the samples of artifacts.
+	orders *ttlcache.Cache[sampleOrderID, sampleOrder]
 	// unpacked holds sheets that nobody reads any more, whose memory is used again.
 	unpacked sync.Pool
 	// swept is the ID of the last job read by the previous sweep of jobs held until their
@@ -87,7 +89,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	s := &Store{
 		pool: pool, reports: reports,
 		series: newSeriesNames(), cases: newTestCases(), lists: newHistoryLists(), samples: newKeptSamples(), origins: newKeptOrigins(), stale: newKeptStale(),
-		unpacked: sync.Pool{New: func() any { return new(packed.Sheet) }},
+		orders: newKeptOrders(), unpacked: sync.Pool{New: func() any { return new(packed.Sheet) }},
 	}
 	s.keepEstimates()
 	return s, nil
