@@ -47,7 +47,7 @@ type Store struct {
 	samples *ttlcache.Cache[int64, versionedSamples]
 	origins *ttlcache.Cache[int64, versionedOrigins]
 	stale   *ttlcache.Cache[int64, staleSheets]
-	// orders are those of the samples of artifacts.
+	// orders has the order of the samples of artifacts that were measured alike.
 	orders *ttlcache.Cache[sampleOrderID, sampleOrder]
 	// unpacked holds sheets that nobody reads any more, whose memory is used again.
 	unpacked sync.Pool

@@ -309,7 +309,7 @@ func (s *stack) add(p devstack.Process, database bool) {
 // of the API has room for two pages of large projects beside what it keeps, or it would collect garbage most of the time.
 func memoryLimit(group int) string {
 	if group == groupAPI {
-		return "96MiB"
+		return "88MiB"
 	}
 	return "64MiB"
 }
