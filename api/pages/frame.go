@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"bytes"
 	"embed"
 	"fmt"
 	"html/template"
@@ -77,7 +76,7 @@ func (p *Pages) render(w http.ResponseWriter, v *visit, status int, shown *view)
 	if v.Method == http.MethodPost {
 		data.Here = "/"
 	}
-	out := p.written.Get().(*bytes.Buffer) //nolint:errcheck,forcetypeassert // it holds nothing else
+	out := p.written.Get()
 	defer func() {
 		if out.Cap() <= keptPage {
 			out.Reset()

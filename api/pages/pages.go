@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/spare"
 )
 
 // Config of the pages. API, Now, Log and Random must be set.
@@ -47,7 +48,7 @@ type Pages struct {
 	charts    keptCharts
 	samples   keptSamples
 	// written holds the memory of pages that were sent, to be used again.
-	written sync.Pool
+	written spare.Memory[bytes.Buffer]
 }
 
 // New returns the pages.
@@ -59,10 +60,7 @@ func New(c Config) (*Pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the pages: %w", err)
 	}
-	return &Pages{
-		Config: c, assets: kept.assets, templates: kept.templates, live: newLive(), charts: newKeptCharts(maxKeptCharts), samples: newKeptSamples(maxKeptSamples),
-		written: sync.Pool{New: func() any { return new(bytes.Buffer) }},
-	}, nil
+	return &Pages{Config: c, assets: kept.assets, templates: kept.templates, live: newLive(), charts: newKeptCharts(maxKeptCharts), samples: newKeptSamples(maxKeptSamples)}, nil
 }
 
 // built holds the parts of pages.

@@ -7,10 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/report"
+	"github.com/benchloom/benchloom/internal/spare"
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
@@ -40,7 +40,7 @@ type memory struct {
 }
 
 // memories are those that no comparison uses.
-var memories = sync.Pool{New: func() any { return new(memory) }}
+var memories spare.Memory[memory]
 
 // free gives the memory up. Nothing may refer to it.
 func (m *memory) free() {

@@ -121,7 +121,7 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 	if err != nil {
 		return Report{}, fmt.Errorf("reading the stored comparisons: %w", err)
 	}
-	in := memories.Get().(*memory) //nolint:errcheck,forcetypeassert // it holds nothing else
+	in := memories.Get()
 	defer in.free()
 	stored, unpaired := paired(in, facts, sides[0], sides[1])
 	decisions := decisionsOf(decided)

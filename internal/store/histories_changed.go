@@ -42,7 +42,7 @@ func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []in
 			units[unit] = true
 		}
 		for _, artifact := range stale {
-			sheets, err := s.staleSheetsOf(ctx, tx, artifact, units)
+			sheets, free, err := s.staleSheetsOf(ctx, tx, artifact, units)
 			if err != nil {
 				return nil, err
 			}
@@ -53,6 +53,7 @@ func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []in
 					}
 				}
 			}
+			free()
 		}
 		return points, nil
 	}

@@ -51,7 +51,7 @@ func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []be
 	if rows, err = artifactSheets(ctx, s.reports, artifact, true); err != nil || len(rows) == 0 {
 		return nil, false, err
 	}
-	all := s.unpacked.Get().(*packed.Sheet) //nolint:errcheck,forcetypeassert // it holds nothing else
+	all := s.unpacked.Get()
 	defer func() {
 		clear(*all)
 		*all = (*all)[:0]

@@ -75,7 +75,7 @@ func (s *Store) rawSamples(ctx context.Context, artifact int64) ([]bench.Samples
 		if err != nil {
 			return err
 		}
-		if sheets, err = s.readRaw(ctx, tx, artifact); err != nil || version == "" {
+		if sheets, err = s.readRaw(ctx, tx, artifact, new(rawReading)); err != nil || version == "" {
 			return err
 		}
 		s.keepStale(artifact, version, sheets)
@@ -88,30 +88,36 @@ func (s *Store) rawSamples(ctx context.Context, artifact int64) ([]bench.Samples
 }
 
 // staleSheetsOf returns the sheets of some metrics of a stale artifact, made from its rows as
-// the transaction sees them.
-func (s *Store) staleSheetsOf(ctx context.Context, tx pgx.Tx, artifact int64, metrics map[bench.Metric]bool) (map[sheetKey]packed.Sheet, error) {
+// the transaction sees them, in memory that other readings may use once it is given free.
+func (s *Store) staleSheetsOf(ctx context.Context, tx pgx.Tx, artifact int64, metrics map[bench.Metric]bool) (sheets map[sheetKey]packed.Sheet, free func(), err error) {
 	version, err := value[string](ctx, tx, staleVersion, artifact)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	item := s.stale.Get(artifact)
 	if item == nil || item.Value().version != version {
-		sheets, err := s.readRaw(ctx, tx, artifact)
-		if err == nil {
-			s.keepStale(artifact, version, sheets)
-			maps.DeleteFunc(sheets, func(at sheetKey, _ packed.Sheet) bool { return !metrics[at.Metric] })
+		read := s.raws.Get()
+		free = func() {
+			read.reset()
+			s.raws.Put(read)
 		}
-		return sheets, err
+		if sheets, err = s.readRaw(ctx, tx, artifact, read); err != nil {
+			free()
+			return nil, nil, err
+		}
+		s.keepStale(artifact, version, sheets)
+		maps.DeleteFunc(sheets, func(at sheetKey, _ packed.Sheet) bool { return !metrics[at.Metric] })
+		return sheets, free, nil
 	}
-	sheets := make(map[sheetKey]packed.Sheet)
+	sheets = make(map[sheetKey]packed.Sheet)
 	for at, b := range item.Value().sheets {
 		if metrics[at.Metric] {
 			if sheets[at], err = packed.UnpackSheet(b); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 	}
-	return sheets, nil
+	return sheets, func() {}, nil
 }
 
 // keepStale keeps what was read of a stale artifact, unless it cannot be packed.
@@ -137,9 +143,9 @@ type rawResult struct {
 	Suite   string
 }
 
-// readRaw makes the sheets of an artifact from its rows. Values are put together here:
-// Postgres takes several times as long to make arrays of them.
-func (s *Store) readRaw(ctx context.Context, tx pgx.Tx, artifact int64) (map[sheetKey]packed.Sheet, error) {
+// readRaw makes the sheets of an artifact from its rows, in the memory of a reading. Values
+// are put together here: Postgres takes several times as long to make arrays of them.
+func (s *Store) readRaw(ctx context.Context, tx pgx.Tx, artifact int64, read *rawReading) (map[sheetKey]packed.Sheet, error) {
 	const latest = `select r.id, r.size_class, r.hardware_id, r.co_located, r.run_id from latest_result r where r.artifact_id = $1 and r.status = 'ok'`
 	list, err := all[rawResult](ctx, tx, `
 		select r.id, r.size_class, r.hardware_id, r.co_located, n.segment, j.kind, coalesce(j.suite_hash, '') as suite from (`+latest+`) r
@@ -160,7 +166,6 @@ func (s *Store) readRaw(ctx context.Context, tx pgx.Tx, artifact int64) (map[she
 	if err != nil {
 		return nil, err
 	}
-	var read rawReading
 	var one rawValue
 	if _, err := pgx.ForEachRow(rows, []any{&one.result, &one.series, &one.iteration, &one.value, &one.disturbed}, func() error {
 		read.add(one)
@@ -177,13 +182,22 @@ func (s *Store) readRaw(ctx context.Context, tx pgx.Tx, artifact int64) (map[she
 	if err != nil {
 		return nil, err
 	}
-	sheets := make(map[sheetKey]packed.Sheet)
-	for i, series := range read.series {
-		of := results[read.results[i]]
+	sizes, keys := make(map[sheetKey]int), make([]sheetKey, len(names))
+	for i := range read.series {
+		series, of := &read.series[i], results[read.results[i]]
 		_, unit := names[i].Metric.Split()
-		at := sheetKey{unit, of.Surrounding}
+		keys[i] = sheetKey{unit, of.Surrounding}
+		sizes[keys[i]]++
 		series.Origin.Kind, series.Origin.Segment, series.Origin.Suite = of.Kind, of.Segment, of.Suite
-		sheets[at] = append(sheets[at], series)
+	}
+	read.sheets = slices.Grow(read.sheets[:0], len(keys))[:len(keys)]
+	sheets, from := make(map[sheetKey]packed.Sheet, len(sizes)), 0
+	for at, size := range sizes {
+		sheets[at] = read.sheets[from : from : from+size]
+		from += size
+	}
+	for i, at := range keys {
+		sheets[at] = append(sheets[at], read.series[i])
 	}
 	return sheets, nil
 }
@@ -208,6 +222,17 @@ type rawReading struct {
 	from       int
 	// causes counts the causes of disturbances of the last series.
 	causes map[string]int
+	// sheets is the memory of all sheets.
+	sheets packed.Sheet
+}
+
+// reset makes the memory ready for another reading. Nothing may refer to what was read.
+func (r *rawReading) reset() {
+	clear(r.series)
+	clear(r.sheets)
+	r.series, r.results, r.from = r.series[:0], r.results[:0], 0
+	r.values, r.iterations, r.disturbed = r.values[:0], r.iterations[:0], r.disturbed[:0]
+	clear(r.causes)
 }
 
 func (r *rawReading) add(v rawValue) {

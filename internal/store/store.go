@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/lately"
 	"github.com/benchloom/benchloom/internal/packed"
+	"github.com/benchloom/benchloom/internal/spare"
 )
 
 // maxConnections bounds the connections of a process, unless its URL sets pool_max_conns:
@@ -50,7 +50,9 @@ type Store struct {
 	// orders has the order of the samples of artifacts that were measured alike.
 	orders *ttlcache.Cache[sampleOrderID, sampleOrder]
 	// unpacked holds sheets that nobody reads any more, whose memory is used again.
-	unpacked sync.Pool
+	unpacked spare.Memory[packed.Sheet]
+	// raws holds the memory of readings of stale artifacts.
+	raws spare.Memory[rawReading]
 	// swept is the ID of the last job read by the previous sweep of jobs held until their
 	// request starts.
 	swept atomic.Int64
@@ -89,7 +91,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	s := &Store{
 		pool: pool, reports: reports,
 		series: newSeriesNames(), cases: newTestCases(), lists: newHistoryLists(), samples: newKeptSamples(), origins: newKeptOrigins(), stale: newKeptStale(),
-		orders: newKeptOrders(), unpacked: sync.Pool{New: func() any { return new(packed.Sheet) }},
+		orders: newKeptOrders(),
 	}
 	s.keepEstimates()
 	return s, nil
