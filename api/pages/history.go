@@ -86,6 +86,8 @@ type historyView struct {
 		points [][]chart.Point
 		widths []float64
 	}
+	// remarks are shared by lines, which are kept: most begin anew with the others.
+	remarks map[string]string
 }
 
 // historyChoice is a parameter with its values.
@@ -111,16 +113,14 @@ type historyChart struct {
 
 // historyLine describes a line beside its drawing.
 type historyLine struct {
-	apiclient.HistoryLine
-	Class              int
+	Name string
+	// Class numbers its colour, and Count is the number of its points.
+	Class, Count       int
 	First, Last, Moved string
 	// Compare leads to the comparison of its newest artifact with the one before it.
 	Compare string
 	Notes   []historyNote
 }
-
-// Count is the number of its points, of which only those may be here that the drawing shows.
-func (l historyLine) Count() int { return cmp.Or(l.Points, len(l.At)) }
 
 // historyValues are the values of a chart, the newest first.
 type historyValues struct {
@@ -530,17 +530,17 @@ func nth(values []float64, n int) float64 {
 
 // describe says in words what a line shows.
 func (h *historyView) describe(i int, l apiclient.HistoryLine) historyLine {
-	out := historyLine{HistoryLine: l, Class: i}
+	out := historyLine{Name: l.Name, Class: i, Count: cmp.Or(l.Points, len(l.At))} // only those may be here that the drawing shows
 	n := len(l.Values)
 	for _, b := range l.Breaks {
-		out.note(b.At, "begins anew at %s: %s", h.Artifacts[b.At].Tag, b.Reason)
+		out.note(b.At, h.remark("begins anew at "+h.Artifacts[b.At].Tag+": "+b.Reason))
 	}
 	for _, c := range l.Changes {
-		out.note(c.At, "confirmed at %s: %s", h.Artifacts[c.At].Tag, stats.SignedPercent(c.Change))
+		out.note(c.At, "confirmed at "+h.Artifacts[c.At].Tag+": "+stats.SignedPercent(c.Change))
 	}
 	if len(l.Failures) > 0 {
 		f := l.Failures[len(l.Failures)-1]
-		out.note(f.At, "failed %s, last at %s: %s", plural(len(l.Failures), "time"), h.Artifacts[f.At].Tag, f.Reason)
+		out.note(f.At, h.remark("failed "+plural(len(l.Failures), "time")+", last at "+h.Artifacts[f.At].Tag+": "+f.Reason))
 	}
 	if n == 0 {
 		return out

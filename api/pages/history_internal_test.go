@@ -63,7 +63,7 @@ func TestAChartOfACutLineLooksTheSame(t *testing.T) {
 					l.Breaks = append(l.Breaks, apiclient.HistoryBreak{At: b.At, Reason: b.Reason})
 				}
 				out, words := view.draw(apiclient.HistoryChart{Name: "c", Lines: []apiclient.HistoryLine{l}})
-				return out.SVG() + fmt.Sprint(words[0].First, words[0].Last, words[0].Moved, words[0].Compare, words[0].Notes, words[0].Count())
+				return out.SVG() + fmt.Sprint(words[0].First, words[0].Last, words[0].Moved, words[0].Compare, words[0].Notes, words[0].Count)
 			}
 			all := drawn(history.Cut{Fields: history.FieldsOf(points), Breaks: history.Breaks(points, &changes)}, 0)
 			if drawn(cut, len(points)) != all { // too long to be printed

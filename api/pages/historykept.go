@@ -15,13 +15,13 @@ import (
 
 // maxKeptCharts bounds the drawings that are kept, in bytes: those of some hundred histories
 // of thousands of artifacts.
-const maxKeptCharts = 12 << 20
+const maxKeptCharts = 8 << 20
 
 // keptChart is a drawing with what is said of its lines.
 type keptChart struct {
 	ID    string
 	SVG   template.HTML
-	Lines []historyLine // without their points
+	Lines []historyLine
 	Plot  chart.Plot
 	// log is set if its scale is logarithmic.
 	log bool
@@ -53,11 +53,11 @@ func (c packedChart) unpack() keptChart {
 
 // size estimates the memory of a chart in bytes.
 func (c packedChart) size() int {
-	const perLine, perNote = 600, 24 // of the structures themselves
+	const perLine, perNote = 200, 24 // of the structures themselves
 	n := len(c.svg)
 	for _, l := range c.Lines {
 		n += perLine + len(l.Name) + len(l.Compare)
-		for _, note := range l.Notes {
+		for _, note := range l.Notes { // though others may have the same text
 			n += perNote + len(note.Text)
 		}
 	}
@@ -114,9 +114,6 @@ func (s *suitableCharts) draw(c apiclient.HistoryChart) keptChart {
 	one := keptChart{
 		ID: drawn.ID, SVG: template.HTML(drawn.SVG()), //nolint:gosec // the package escapes what others have written
 		Lines: lines, Plot: drawn.Plot(), log: drawn.Log,
-	}
-	for i, l := range lines {
-		lines[i].HistoryLine = apiclient.HistoryLine{Name: l.Name, Points: l.Count()}
 	}
 	if c.Digest != "" {
 		s.cache.Set(c.Digest+s.look, packChart(one), ttlcache.NoTTL)

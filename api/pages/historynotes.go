@@ -2,7 +2,6 @@ package pages
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +15,18 @@ type historyNote struct {
 }
 
 // note adds a remark about an artifact.
-func (l *historyLine) note(at int, format string, args ...any) {
-	l.Notes = append(l.Notes, historyNote{at, fmt.Sprintf(format, args...)})
+func (l *historyLine) note(at int, text string) { l.Notes = append(l.Notes, historyNote{at, text}) }
+
+// remark returns a text that other lines may have as well, in the same memory.
+func (h *historyView) remark(text string) string {
+	if same, known := h.remarks[text]; known {
+		return same
+	}
+	if h.remarks == nil {
+		h.remarks = make(map[string]string)
+	}
+	h.remarks[text] = text
+	return text
 }
 
 // sharedNote is a remark on several lines.

@@ -19,8 +19,8 @@ type Shifts struct {
 }
 
 const (
-	// maxKeptShifts bounds the shifts that are kept, in bytes: fifteen parts of the histories of 5,600 series.
-	maxKeptShifts = 4 << 20
+	// maxKeptShifts bounds the shifts that are kept, in bytes: thirty parts of the histories of 700 series.
+	maxKeptShifts = 1 << 20
 	bytesPerShift = 48 // of a map
 )
 

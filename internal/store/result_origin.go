@@ -62,7 +62,7 @@ func (s *Store) Origins(ctx context.Context, project, tag, other string) ([]Orig
 
 // keptOriginsBytes bounds what a process keeps of where artifacts were measured.
 const (
-	keptOriginsBytes = 4 << 20
+	keptOriginsBytes = 2 << 20
 	bytesPerOrigin   = 320
 )
 

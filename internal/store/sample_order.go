@@ -24,8 +24,8 @@ type sampleOrder struct {
 // sampleOrderID identifies a sampleOrder by the sheets and their series.
 type sampleOrderID [sha256.Size]byte
 
-// keptOrdersBytes bounds the orders that a process keeps: twenty of 5,600 series.
-const keptOrdersBytes = 2 << 20
+// keptOrdersBytes bounds the orders that a process keeps: five of 5,600 series.
+const keptOrdersBytes = 1 << 19
 
 func newKeptOrders() *ttlcache.Cache[sampleOrderID, sampleOrder] {
 	return ttlcache.New(ttlcache.WithMaxCost(keptOrdersBytes, func(item ttlcache.CostItem[sampleOrderID, sampleOrder]) uint64 {
