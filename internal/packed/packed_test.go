@@ -98,6 +98,29 @@ func equalStrips(t *testing.T, want, got packed.Strip) {
 	}
 }
 
+// Sheets that are read into the same memory, one behind the other, stay what they are, whatever
+// was there before and whatever cannot be read behind them.
+func TestSheetsShareMemory(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(14, 2)) //nolint:gosec // not for secrets
+	var memory packed.Sheet
+	for range 200 {
+		first, second := randomSheet(random), randomSheet(random)
+		a, err := first.Pack()
+		require.NoError(t, err)
+		b, err := second.Pack()
+		require.NoError(t, err)
+		memory, err = packed.AppendSheet(memory[:0], a)
+		require.NoError(t, err)
+		memory, err = packed.AppendSheet(memory, b)
+		require.NoError(t, err)
+		equalSheets(t, slices.Concat(first, second), memory)
+		memory, err = packed.AppendSheet(memory, append(b, 0))
+		require.ErrorIs(t, err, packed.ErrCorrupt)
+		equalSheets(t, slices.Concat(first, second), memory)
+	}
+}
+
 func TestPackingLosesNothing(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(14, 1)) //nolint:gosec // not for secrets

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/report"
-	"github.com/benchloom/benchloom/internal/spare"
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
@@ -32,24 +30,7 @@ func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
 	return paired(new(memory), facts, a, b)
 }
 
-// memory of a comparison, which the next one uses again: to get it takes as long as to fill it.
-type memory struct {
-	stored []stats.Series
-	series []report.Series
-	told   []report.Stored
-}
-
-// memories are those that no comparison uses.
-var memories spare.Memory[memory]
-
-// free gives the memory up. Nothing may refer to it.
-func (m *memory) free() {
-	clear(m.stored) // it must not keep what others refer to
-	clear(m.series)
-	clear(m.told)
-	memories.Put(m)
-}
-
+// paired pairs samples as [Pairs] does, in the memory of a comparison.
 func paired(in *memory, facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
 	matched := matchedByName(a, b)
 	if inOrder(a) && inOrder(b) {
