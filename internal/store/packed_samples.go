@@ -61,7 +61,7 @@ func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []be
 	for _, r := range rows {
 		from := len(*all)
 		if *all, err = packed.AppendSheet(*all, r.Packed); err != nil {
-			return nil, false, nil //nolint:nilerr // such as one of another version: the rows tell
+			return nil, false, nil // such as one of another version: the rows tell
 		}
 		sheets[sheetKey{r.Metric, r.Surrounding}] = (*all)[from:]
 	}
