@@ -22,6 +22,9 @@ const (
 // ascending ID.
 func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []int64, names map[int64]Series) (map[int64]map[bench.Surrounding]packed.Strip, error) {
 	points := make(map[int64]map[bench.Surrounding]packed.Strip)
+	if len(stale) == 0 {
+		return points, nil
+	}
 	// An origin within a series would keep all results of its artifact in memory.
 	origins := make(map[packed.Origin]*packed.Origin)
 	add := func(artifact int64, where bench.Surrounding, s *packed.Series) {
@@ -41,8 +44,12 @@ func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []in
 			_, unit := name.Metric.Split()
 			units[unit] = true
 		}
+		versions, err := staleVersions(ctx, tx, stale...)
+		if err != nil {
+			return nil, err
+		}
 		for _, artifact := range stale {
-			sheets, free, err := s.staleSheetsOf(ctx, tx, artifact, units)
+			sheets, free, err := s.staleSheetsOf(ctx, tx, artifact, versions[artifact], units)
 			if err != nil {
 				return nil, err
 			}

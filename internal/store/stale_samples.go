@@ -35,12 +35,23 @@ func newKeptStale() *ttlcache.Cache[int64, staleSheets] {
 	}))
 }
 
-// staleVersion changes with the results of an artifact as long as it is stale, since each
-// change adds a mark; it is empty if it is not.
-const staleVersion = `
-	select case when count(*) = 0 then '' else concat_ws('|', string_agg(concat_ws(',', m.ctid, m.xmin), ';' order by m.ctid),
-		(select string_agg(s.xmin::text, ',' order by s.metric, s.size_class, s.hardware_id, s.co_located) from sheet s where s.artifact_id = $1)) end
-	from stale_result m where m.artifact_id = $1`
+// staleVersions returns the versions of those artifacts that are stale. A version changes with
+// the results of its artifact, since each change adds a mark.
+func staleVersions(ctx context.Context, q querier, artifacts ...int64) (map[int64]string, error) {
+	type version struct {
+		ArtifactID int64
+		Version    string
+	}
+	list, err := all[version](ctx, q, `
+		select m.artifact_id, concat_ws('|', string_agg(concat_ws(',', m.ctid, m.xmin), ';' order by m.ctid),
+			(select string_agg(s.xmin::text, ',' order by s.metric, s.size_class, s.hardware_id, s.co_located) from sheet s where s.artifact_id = m.artifact_id)) as version
+		from stale_result m where m.artifact_id = any($1) group by m.artifact_id`, artifacts)
+	versions := make(map[int64]string, len(list))
+	for _, v := range list {
+		versions[v.ArtifactID] = v.Version
+	}
+	return versions, err
+}
 
 // keptStale returns what is kept of a stale artifact; known is false if that is not what its
 // rows say now.
@@ -49,8 +60,8 @@ func (s *Store) keptStale(ctx context.Context, artifact int64) (kept staleSheets
 	if item == nil {
 		return staleSheets{}, false, nil
 	}
-	version, err := value[string](ctx, s.reports, staleVersion, artifact)
-	return item.Value(), err == nil && version == item.Value().version, err
+	versions, err := staleVersions(ctx, s.reports, artifact)
+	return item.Value(), err == nil && versions[artifact] == item.Value().version, err
 }
 
 // rawSamples reads the samples of an artifact from its rows. Those of a stale one are kept,
@@ -71,14 +82,14 @@ func (s *Store) rawSamples(ctx context.Context, artifact int64) ([]bench.Samples
 	}
 	var sheets map[sheetKey]packed.Sheet
 	err = s.reading(ctx, func(tx pgx.Tx) error {
-		version, err := value[string](ctx, tx, staleVersion, artifact)
+		versions, err := staleVersions(ctx, tx, artifact)
 		if err != nil {
 			return err
 		}
-		if sheets, err = s.readRaw(ctx, tx, artifact, new(rawReading)); err != nil || version == "" {
+		if sheets, err = s.readRaw(ctx, tx, artifact, new(rawReading)); err != nil || versions[artifact] == "" {
 			return err
 		}
-		s.keepStale(artifact, version, sheets)
+		s.keepStale(artifact, versions[artifact], sheets)
 		return nil
 	})
 	if err != nil {
@@ -87,13 +98,10 @@ func (s *Store) rawSamples(ctx context.Context, artifact int64) ([]bench.Samples
 	return s.samplesIn(ctx, sheets)
 }
 
-// staleSheetsOf returns the sheets of some metrics of a stale artifact, made from its rows as
-// the transaction sees them, in memory that other readings may use once it is given free.
-func (s *Store) staleSheetsOf(ctx context.Context, tx pgx.Tx, artifact int64, metrics map[bench.Metric]bool) (sheets map[sheetKey]packed.Sheet, free func(), err error) {
-	version, err := value[string](ctx, tx, staleVersion, artifact)
-	if err != nil {
-		return nil, nil, err
-	}
+// staleSheetsOf returns the sheets of some metrics of a stale artifact in a version, made from
+// its rows as the transaction sees them, in memory that other readings may use once it is given
+// free.
+func (s *Store) staleSheetsOf(ctx context.Context, tx pgx.Tx, artifact int64, version string, metrics map[bench.Metric]bool) (sheets map[sheetKey]packed.Sheet, free func(), err error) {
 	item := s.stale.Get(artifact)
 	if item == nil || item.Value().version != version {
 		read := s.raws.Get()
