@@ -189,7 +189,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		return nil, fmt.Errorf("building the API: %w", err)
 	}
 	s := &base{
-		Settings: c.Settings, guard: guard, lookup: lookup{c.Store}, mux: http.NewServeMux(), suites: suitecache.New(c.Store), tokens: newTokenCache(c.Store, c.Now), audit: c.Store,
+		Settings: c.Settings, guard: guard, lookup: lookup{onceAPage{c.Store}}, mux: http.NewServeMux(), suites: suitecache.New(c.Store), tokens: newTokenCache(c.Store, c.Now), audit: c.Store,
 		limits:     newLimits(c.Rates, c.Now),
 		dispatcher: c.Dispatcher, work: c.Store,
 	}

@@ -142,6 +142,9 @@ type onePage struct {
 	counted atomic.Bool
 	mu      sync.Mutex
 	leave   func() // gives its place among the computations back; nil: it has none
+	// reads is set while a page that changes nothing is being made: known has what was read once for all of its calls.
+	reads atomic.Bool
+	known sync.Map
 }
 
 // pageOf returns the page that a call belongs to; nil: it comes from elsewhere.
@@ -167,8 +170,9 @@ func (p *onePage) keep(leave func()) {
 	p.leave = leave
 }
 
-// written gives the page's place back, if it has one.
+// written gives the page's place back, if it has one. What follows, as in a stream of events, is read anew.
 func (p *onePage) written() {
+	p.reads.Store(false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.leave != nil {
@@ -181,6 +185,7 @@ func (p *onePage) written() {
 func asOneCall(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		page := new(onePage)
+		page.reads.Store(r.Method == http.MethodGet || r.Method == http.MethodHead)
 		defer page.written()
 		next(pageWriter{w, page}, r.WithContext(context.WithValue(r.Context(), oneCallKey{}, page)))
 	}

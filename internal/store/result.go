@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/jellydator/ttlcache/v3"
+
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
@@ -11,10 +13,29 @@ import (
 const statistics = `(select series_id, collection_id, value from pstat
 	union all select series_id, collection_id, value from pstat_runtime)`
 
-// artifact returns an artifact's ID. Queries pass it as a constant: only then does the
-// planner restrict latest_result to this artifact.
+// artifactName names an artifact.
+type artifactName struct{ project, tag string }
+
+// keptArtifacts bounds the artifacts whose ID a process keeps: a page asks for some several times.
+const keptArtifacts = 1000
+
+func newKeptArtifacts() *ttlcache.Cache[artifactName, int64] {
+	return ttlcache.New(ttlcache.WithCapacity[artifactName, int64](keptArtifacts))
+}
+
+// artifact returns an artifact's ID, which stays the same: no artifact whose tag could be used
+// again is ever removed. Queries pass it as a constant: only then does the planner restrict
+// latest_result to this artifact.
 func (s *Store) artifact(ctx context.Context, project, tag string) (int64, error) {
-	return value[int64](ctx, s.pool, `select id from artifact where project = $1 and tag = $2`, project, tag)
+	name := artifactName{project, tag}
+	if kept := s.artifacts.Get(name); kept != nil {
+		return kept.Value(), nil
+	}
+	id, err := value[int64](ctx, s.pool, `select id from artifact where project = $1 and tag = $2`, project, tag)
+	if err == nil {
+		s.artifacts.Set(name, id, ttlcache.NoTTL)
+	}
+	return id, err
 }
 
 // SamplesOf reads all values of an artifact: those of the latest generation of each test

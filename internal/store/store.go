@@ -41,6 +41,8 @@ type Store struct {
 	series *ttlcache.Cache[int64, *Series]
 	// cases holds the names of test cases that were read.
 	cases *ttlcache.Cache[int64, bench.TestCase]
+	// artifacts holds the IDs of artifacts by their names.
+	artifacts *ttlcache.Cache[artifactName, int64]
 	// lists holds the lists of histories that were read.
 	lists historyLists
 	// samples, origins and stale are what was read of artifacts, each with its version.
@@ -91,7 +93,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	s := &Store{
 		pool: pool, reports: reports,
 		series: newSeriesNames(), cases: newTestCases(), lists: newHistoryLists(), samples: newKeptSamples(), origins: newKeptOrigins(), stale: newKeptStale(),
-		orders: newKeptOrders(),
+		orders: newKeptOrders(), artifacts: newKeptArtifacts(),
 	}
 	s.keepEstimates()
 	return s, nil
