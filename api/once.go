@@ -34,7 +34,7 @@ func once[T any](ctx context.Context, name named[T], read func() (T, error)) (T,
 		return read()
 	}
 	if known, there := page.known.Load(name); there {
-		return known.(T), nil //nolint:errcheck,forcetypeassert // the name has the type
+		return known.(T), nil //nolint:forcetypeassert // the name has the type
 	}
 	value, err := read()
 	if err == nil {
