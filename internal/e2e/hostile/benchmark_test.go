@@ -108,9 +108,12 @@ var benchmarkHarms = []harm{
 	{name: "output", what: "print without end", says: []string{"printed"}},
 	{name: "disk-shm", what: "fill the folder in memory", says: []string{"refused:", "memory limit"}},
 	{name: "memory", what: "use up the memory", says: []string{"memory limit"}},
-	{name: "children", what: "end with ten thousand children", says: []string{"refused:", "memory limit"}},
-	{name: "fork-bomb", what: "explode", says: []string{"refused:", "memory limit", "ended by signal", "time limit"}},
+	{name: "children", what: "end with ten thousand children", says: []string{"refused:", "memory limit", noThread}},
+	{name: "fork-bomb", what: "explode", says: []string{"refused:", "memory limit", "ended by signal", "time limit", noThread}},
 }
+
+// noThread is how Go's runtime ends a process at the limit on processes, which counts threads too.
+const noThread = "failed to create new OS thread"
 
 // keeping tells the attacker where its suite keeps files.
 const keeping = `env: {CACHE: "${cache}"}`

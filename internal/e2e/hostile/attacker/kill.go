@@ -208,7 +208,11 @@ func forkBomb(t Targets) (string, error) {
 		return "", err
 	}
 	b, most := (*bomb)(unsafe.Pointer(&shared[0])), uint32(2*t.PIDs)
-	pause := unix.NsecToTimespec(int64(20 * time.Millisecond))
+	// The runtime's own sleep may need a further thread, which the bomb leaves no room for.
+	sleep := func(d time.Duration) {
+		pause := unix.NsecToTimespec(int64(d))
+		_, _, _ = syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
+	}
 	var explode func()
 	explode = func() {
 		for b.forks.Load() < most {
@@ -217,7 +221,7 @@ func forkBomb(t Targets) (string, error) {
 			} else {
 				b.forks.Add(1)
 			}
-			_, _, _ = syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
+			sleep(20 * time.Millisecond)
 		}
 		forever()
 	}
@@ -228,7 +232,7 @@ func forkBomb(t Targets) (string, error) {
 		if b.forks.Load() >= most {
 			return fmt.Sprintf("%d processes", most), nil
 		}
-		time.Sleep(time.Millisecond)
+		sleep(time.Millisecond)
 	}
 	return "", fmt.Errorf("no more than %d processes: %w", b.forks.Load(), unix.EAGAIN)
 }
