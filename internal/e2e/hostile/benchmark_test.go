@@ -112,7 +112,7 @@ var benchmarkHarms = []harm{
 	{name: "fork-bomb", what: "explode", says: []string{"refused:", "memory limit", "ended by signal", "time limit", noThread}},
 }
 
-// noThread is how Go's runtime ends a process at the limit on processes, which counts threads too.
+// noThread shows that Go's runtime ended a process at the limit on processes, which counts threads too.
 const noThread = "failed to create new OS thread"
 
 // keeping tells the attacker where its suite keeps files.
