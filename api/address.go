@@ -32,8 +32,8 @@ func ParseProxies(list []string) ([]netip.Prefix, error) {
 const forwardedFor = "X-Forwarded-For"
 
 // origin returns the address of the client: that of the connection or, if this is a trusted
-// proxy's, the last one in the header that is none. What a client itself wrote there is
-// before it, and never counts. It is the zero address if the connection has none.
+// proxy's, the last in the header that is not one. What the client itself
+// wrote there comes before it, and never counts. It is zero if the connection has no address.
 func origin(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	connection, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -76,7 +76,7 @@ func network(a netip.Addr) netip.Addr {
 const forwardedProto = "X-Forwarded-Proto"
 
 // reached returns the address at which a client has reached the API, without a path. Only a
-// trusted proxy says that it took off TLS.
+// trusted proxy is believed that it took off TLS.
 func reached(r *http.Request, proxies []netip.Prefix) url.URL {
 	at := url.URL{Scheme: "http", Host: r.Host}
 	connection, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -89,8 +89,8 @@ func reached(r *http.Request, proxies []netip.Prefix) url.URL {
 
 type reachedKey struct{}
 
-// pageAddress returns the address of a page for whoever called the API, as it is reached by
-// them; empty: that is not known.
+// pageAddress returns the address at which the caller of the API reaches a page; empty: it is
+// not known.
 func pageAddress(ctx context.Context, path string) string {
 	at, _ := ctx.Value(reachedKey{}).(url.URL)
 	if at.Host == "" {

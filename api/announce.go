@@ -9,8 +9,8 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// announceAfter is the age at which a run is announced. Most people do not see shorter ones,
-// whose announcement would cost as much as the rest of their workflow.
+// announceAfter is the age at which a run is announced. Most people do not see shorter runs, and
+// announcing one would cost as much as the rest of its workflow.
 const announceAfter = time.Second
 
 // AnnouncementRecord says which runs were announced.
@@ -45,7 +45,7 @@ func (a *announcer) begun(ctx context.Context, run bench.Run, job bench.JobRef) 
 	}
 }
 
-// goesOn announces a run if that was missed.
+// goesOn announces a run if its announcement was missed.
 func (a *announcer) goesOn(ctx context.Context, run bench.Run) {
 	if !run.Open() || run.Announced || a.Now().Sub(run.StartedAt) < a.after {
 		return
@@ -56,7 +56,7 @@ func (a *announcer) goesOn(ctx context.Context, run bench.Run) {
 	})
 }
 
-// ended leaves out the announcement of a run if there was none yet.
+// ended cancels the announcement of a run that was not announced yet.
 func (a *announcer) ended(run bench.RunID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

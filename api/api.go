@@ -36,7 +36,7 @@ import (
 type Config struct {
 	Store   Store
 	Starter Starter
-	// Dispatcher hands out submitted jobs at once.
+	// Dispatcher hands out submitted jobs immediately.
 	Dispatcher Dispatcher
 	// Inspector explains the state of requests and jobs.
 	Inspector Inspector
@@ -62,7 +62,7 @@ type Settings struct {
 	// TemporalUISocket is the Unix socket of the embedded Temporal's Web UI, for
 	// [Handler.TemporalUI].
 	TemporalUISocket string
-	// TemporalTokens: Temporal asks the API whose a token is, so that collectors send it
+	// TemporalTokens is set if Temporal asks the API for a token's owner: collectors then send it
 	// theirs.
 	TemporalTokens bool
 	// InvitedOnly refuses collectors without an invitation. Otherwise they configure
@@ -85,20 +85,20 @@ type Settings struct {
 	MaxBody, MaxSuite, MaxBlock int64
 	// MaxBuild bounds the archive of a build in bytes; 0: [DefaultMaxBuild].
 	MaxBuild int64
-	// Computing is the number of comparisons and histories that are made at once; 0: one for each processor, but at
-	// most 16, and on a single one a second while the first takes long.
+	// Computing is the number of concurrent comparisons and histories; 0: one for each processor, but at most 16, and on a
+	// single processor a second one while the first takes long.
 	Computing int
-	// Computes is told when comparisons or histories begin to be made, and when the last of them has ended; it must return
-	// at once. nil: nobody is.
+	// Computes is told when comparisons or histories begin, and when the last of them has ended; it must return
+	// immediately. nil: nobody is told.
 	Computes func(bool)
 	// MaxCompared bounds the values that one comparison reads; 0: [DefaultMaxCompared].
 	MaxCompared int64
-	// Rates bound how often one client may call; the zero value is no bound.
+	// Rates bound how often one client may call; the zero value sets no bound.
 	Rates Rates
 	// AllowedHosts are the names and addresses that clients may use for the API, besides
 	// localhost, loopback addresses and the addresses at which connections come in.
 	AllowedHosts []string
-	// TrustedProxies are those whose word on the address of a client counts.
+	// TrustedProxies are trusted to name the address of a client.
 	TrustedProxies []netip.Prefix
 	// StallBound is the time after which a client that takes nothing of an answer is
 	// dropped; 0: 30 s.
@@ -165,8 +165,8 @@ type base struct {
 	computing  *computing
 	// misdeclared has the operations that were declared wrongly; nil: none.
 	misdeclared error
-	// afterwards tracks work that continues after an answer; waits are those that wait for
-	// more of it.
+	// afterwards tracks work that continues after an answer; waits are functions that wait for more
+	// such work.
 	afterwards sync.WaitGroup
 	waits      []func()
 }
@@ -341,8 +341,8 @@ func (s *base) servePlain() {
 	s.mux.HandleFunc("/", s.limited(s.noRoute))
 }
 
-// document serves the OpenAPI document in one format. It is written when it is first asked
-// for: that takes longer than everything else that New does.
+// document serves the OpenAPI document in one format. It writes the document on first
+// request: that takes longer than everything else in New.
 func (s *base) document(contentType string, write func() ([]byte, error)) http.HandlerFunc {
 	written := sync.OnceValues(write)
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -366,13 +366,13 @@ func static(contentType string, body []byte) http.HandlerFunc {
 // readyBound bounds the readiness checks of the database and Temporal.
 const readyBound = 3 * time.Second
 
-// ready reports whether the database and Temporal answer. No rate limits it, but those who
-// ask at the same time are answered by one check.
+// ready reports whether the database and Temporal answer. It is not rate-limited, but one check
+// answers all concurrent callers.
 func (s *base) ready(ping func(context.Context) error) http.HandlerFunc {
 	var checks singleflight.Group
 	return func(w http.ResponseWriter, r *http.Request) {
 		found, _, _ := checks.Do("", func() (any, error) {
-			// The client that asked first may go: others wait for the same check.
+			// The first client may leave while others wait for the same check.
 			ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), readyBound)
 			defer stop()
 			return s.notReady(ctx, ping), nil

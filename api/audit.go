@@ -19,12 +19,11 @@ type AuditRecord interface {
 	Enter(ctx context.Context, what store.Operation) error
 }
 
-// auditBound bounds the writing of an entry, also when the client has gone.
+// auditBound bounds the writing of an entry, even if the client has gone.
 const auditBound = 5 * time.Second
 
-// enter records an operation that has succeeded. A failure is the operation's: whoever
-// gets an answer of success finds it in the audit, and repeating the operation is
-// harmless.
+// enter records an operation that has succeeded. If that fails, so does the operation: every
+// answer of success is in the audit, and repeating the operation is harmless.
 func (s *base) enter(ctx context.Context, action string, in, out any) error {
 	what, changed := entryOf(in, out)
 	if !changed {

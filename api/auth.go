@@ -116,7 +116,7 @@ func (s *base) authorize(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithValue(ctx, principalKey{}, p))
 }
 
-// forReaders serves what is outside the OpenAPI document to those who may read.
+// forReaders serves a handler outside the OpenAPI document to callers who may read.
 func (s *base) forReaders(next http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.OpenRead {
@@ -140,7 +140,7 @@ func (s *base) forReaders(next http.Handler) http.HandlerFunc {
 	}
 }
 
-// forbidden returns the problem of a caller without the role that is needed.
+// forbidden returns the problem of a caller without the needed role.
 func forbidden(p store.Principal, need access) error {
 	if need == toCollect && toEnroll.permits(p) {
 		return problemf(http.StatusForbidden, "shared-token", "the token of %s is shared by collectors and only gives each of them its own; 'benchloom collector' gets that when it starts: use the same version as the API's", p.Owner)
@@ -212,7 +212,7 @@ type TokenRecord interface {
 	PutToken(ctx context.Context, secretHash []byte, p store.Principal) error
 	// PrincipalOf returns store.ErrNotFound for an unknown token, and
 	// store.ErrTokenExpired or store.ErrTokenRevoked, with the principal, for one that
-	// is valid no more.
+	// is no longer valid.
 	PrincipalOf(ctx context.Context, secretHash []byte) (store.Principal, error)
 }
 

@@ -167,7 +167,7 @@ func (s *codeProfileHandlers) upload(ctx context.Context, in *uploadCodeProfile)
 	return answer(codeProfileOf(stored), nil)
 }
 
-// sizeOf reads a stored file, which is whole and undamaged then.
+// sizeOf reads a stored file, which proves it whole and undamaged.
 func (s *codeProfileHandlers) sizeOf(ctx context.Context, d blobs.Digest) (int64, error) {
 	file, err := s.files.Get(ctx, d)
 	if errors.Is(err, blobs.ErrNotFound) {
@@ -251,7 +251,7 @@ func (s *codeProfileHandlers) profile(ctx context.Context, text string) (bench.C
 	return p, err
 }
 
-// read reads a profile with its samples, which have the type unless that is empty.
+// read reads a profile with its samples, which have sampleType unless that is empty.
 func (s *codeProfileHandlers) read(ctx context.Context, id, sampleType string) (bench.CodeProfile, *profile.Profile, error) {
 	about, err := s.profile(ctx, id)
 	if err != nil {

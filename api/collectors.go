@@ -154,7 +154,7 @@ func (s *collectorHandlers) addCanaries(ctx context.Context, collectors []apicli
 	return nil
 }
 
-// actOnCollector names a collector, with the reason for what is done with it.
+// actOnCollector names a collector, with the reason for the action.
 type actOnCollector struct {
 	Collector string `path:"collector" doc:"Name of the collector."`
 	Body      *apiclient.Reason
@@ -275,8 +275,8 @@ func (s *collectorHandlers) registerCollector(ctx context.Context, in *registerC
 	return answer(apiclient.Registered{Collector: out, TaskQueue: pool.TaskQueue(), TaskQueues: queues, HeartbeatSeconds: max(1, int(s.HeartbeatEvery.Seconds())), TemporalToken: s.TemporalTokens}, err)
 }
 
-// newMachine is the problem of a machine with other hardware than the collector of its
-// name. owner is the name whose token it has: the collector's, or its shared host's.
+// newMachine returns the problem of a machine with other hardware than the collector of its
+// name. owner is the owner of its token: the collector, or its shared host.
 func (s *collectorHandlers) newMachine(ctx context.Context, owner string, e *store.NewMachineError) error {
 	remedy := fmt.Sprintf("'benchloom collector remove %s', then start it again", e.Name)
 	switch _, err := s.enrolment.record.Invitation(ctx, owner); {

@@ -70,9 +70,8 @@ func (s *collectorHandlers) addUse(ctx context.Context, collectors []apiclient.C
 	return err
 }
 
-// stateSince returns since when a collector is in its state. A collector that was drained
-// is so since it could last take jobs, and one that waits since its last run, or since it
-// was registered.
+// stateSince returns when a collector entered its state: a drained collector when it could last
+// take jobs, and a waiting one at the end of its last run, or at its registration.
 func stateSince(c apiclient.Collector, a store.CollectorActivity) time.Time {
 	switch {
 	case c.State == bench.CollectorOffline:
@@ -212,7 +211,7 @@ func noiseBeside(n store.NoiseOfCollector) apiclient.NoiseBeside {
 	return out
 }
 
-// relative returns a standard deviation of a model relative to its level; 0 if that is 0.
+// relative returns a standard deviation of a model relative to its level; 0 if the level is 0.
 func relative(sigma float64, m noise.Model) float64 {
 	switch {
 	case m.Logarithms:
@@ -224,7 +223,7 @@ func relative(sigma float64, m noise.Model) float64 {
 }
 
 // ratio returns how many times larger a spread is than the pool's; 1 if both are 0, and 0
-// if the pool's alone is: nothing can be said then.
+// if only the pool's is 0: nothing can be said then.
 func ratio(own, pool float64) float64 {
 	switch {
 	case pool > 0:

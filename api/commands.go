@@ -112,7 +112,7 @@ func (s *requestHandlers) createCommands(ctx context.Context, wanted apiclient.N
 }
 
 // repeated returns the caller's earlier request with the same idempotency key: an accepted
-// request stays so, whatever collectors, queues and limits have become. The error is
+// request stays accepted, whatever has become of collectors, queues and limits. The error is
 // store.ErrNotFound when there is none, and store.ErrConflict, with the request, when it
 // asks for something else.
 func (s *requestHandlers) repeated(ctx context.Context, r bench.Request, c commands) (bench.Request, error) {

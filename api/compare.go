@@ -39,8 +39,8 @@ type ResultRecord interface {
 	// ComparedValues reads the values that a comparison of two artifacts may use of one metric
 	// of a test case, in the order of measuring.
 	ComparedValues(ctx context.Context, project string, tags [2]string, tc bench.TestCase, metric bench.Metric) (values []store.ComparedValue, complete bool, err error)
-	// Line lists the artifacts whose results are the history of a request's, the oldest first
-	// and its own last; Centers reads the medians of series on such artifacts.
+	// Line lists the artifacts whose results are the history of a request's artifact, the oldest
+	// first and that artifact last; Centers reads the medians of series on such artifacts.
 	Line(ctx context.Context, r bench.Request, most int, before func(tag, own string) int) ([]string, error)
 	Centers(ctx context.Context, project string, tags []string, of []store.SeriesName) (map[store.SeriesName][]store.Center, error)
 	// CommitsBetween lists two commits and those between them, as far as they are recorded.
@@ -56,7 +56,7 @@ type ResultRecord interface {
 type resultHandlers struct {
 	*base
 	record ResultRecord
-	// profiles has what was sampled during the runs.
+	// profiles has the samples of the runs.
 	profiles ProfileRecord
 	// memory bounds all concurrent comparisons together, in bytes.
 	memory *semaphore.Weighted
@@ -110,7 +110,7 @@ const (
 	maxComparedSeries  = 100_000
 	bytesPerValue      = 100
 	bytesPerSeries     = 1_500
-	// maxComparing bounds the memory of all comparisons that are made at once.
+	// maxComparing bounds the memory of all concurrent comparisons.
 	maxComparing = maxComparedSeries*bytesPerSeries + DefaultMaxCompared*bytesPerValue
 )
 
@@ -142,7 +142,7 @@ func (s *resultHandlers) reserve(ctx context.Context, in *compare) (release func
 	return func() { s.memory.Release(bytes) }, inTurns, nil
 }
 
-// withoutTurns is a record of two artifacts of which nothing was measured in turns, which need not be asked again.
+// withoutTurns is a record for two artifacts without measurements in turns, which need not be read again.
 type withoutTurns struct{ ResultRecord }
 
 func (withoutTurns) SessionsInTurns(context.Context, string, string, string) ([]results.Session, error) {
@@ -205,8 +205,8 @@ func (s *resultHandlers) pair(ctx context.Context, project string, a, b *string)
 	return err
 }
 
-// baseline returns the artifact with which the request of another compares it: the one that it was compared or is measured in
-// turns with, its parent, or for a release the next lower one that is measured.
+// baseline returns the artifact to compare a tag with: the one that its request was compared with or is measured in turns
+// with, its parent, or for a release the next lower measured one.
 func (s *resultHandlers) baseline(ctx context.Context, project, tag string) (string, error) {
 	r, err := s.request(ctx, project+":"+tag)
 	if err != nil {
@@ -234,12 +234,12 @@ func (s *resultHandlers) baseline(ctx context.Context, project, tag string) (str
 	return baseline, nil
 }
 
-// narrows reports whether not all rows were asked for.
+// narrows reports whether only some rows were asked for.
 func (in *compare) narrows() bool {
 	return in.InTurns || len(in.Metrics)+len(in.Benchmarks)+len(in.Profiles)+len(in.Scenarios)+len(in.Backends)+len(in.Targets) > 0
 }
 
-// shows reports whether a row was asked for. What was not is hidden; the verdicts do not depend on it.
+// shows reports whether a row was asked for. Other rows are hidden; the verdicts do not depend on it.
 func (in *compare) shows(r report.Row) bool {
 	return in.wants(results.TestCase(r.TestCase)) && in.wantsMetric(results.Metric(r.Key)) && (!in.InTurns || r.InTurns)
 }

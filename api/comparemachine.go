@@ -24,7 +24,7 @@ type comparedMachine struct {
 	Format  string `query:"format" enum:"json,csv" default:"json"`
 }
 
-// maxMachineRuns bounds the runs of a side that are looked at; a row has rarely more than one, or one for each look.
+// maxMachineRuns bounds the runs of a side that are looked at; a row rarely has more than one, or one for each look.
 const maxMachineRuns = 12
 
 // comparedMachine tells what the machine did while the values of a row were measured.

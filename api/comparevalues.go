@@ -42,7 +42,7 @@ func (s *resultHandlers) comparedValues(ctx context.Context, in *comparedValues)
 	return answer(out, err)
 }
 
-// profilers lists those of the project's suite for a benchmark.
+// profilers lists the profilers of the project's suite for a benchmark.
 func (s *resultHandlers) profilers(ctx context.Context, project, benchmark string) ([]string, error) {
 	p, err := s.project(ctx, project, http.StatusNotFound)
 	if err != nil || p.SuiteHash == "" {
@@ -55,7 +55,7 @@ func (s *resultHandlers) profilers(ctx context.Context, project, benchmark strin
 	return notNil(loaded.Profilers(benchmark)), nil
 }
 
-// valuesOf reads the values behind a row, which it names, and writes the tags of both artifacts in full.
+// valuesOf reads the values behind a row and the row's key, and writes the tags of both artifacts in full.
 func (s *resultHandlers) valuesOf(ctx context.Context, in *comparedValues) (none apiclient.ComparedValues, key stats.Key, err error) {
 	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 		return none, key, err
@@ -80,7 +80,7 @@ func (s *resultHandlers) valuesOf(ctx context.Context, in *comparedValues) (none
 }
 
 // turnsPreview tells what measuring a test case in turns would take, by the iterations so
-// far: each side as long as it took, or as the other if that alone is known.
+// far: each side takes as long as it took, or as the other if only that one is known.
 func turnsPreview(values []apiclient.ComparedValue) (apiclient.TurnsPreview, error) {
 	family, err := verdict.NewFamily(1)
 	if err != nil {
@@ -102,7 +102,7 @@ func turnsPreview(values []apiclient.ComparedValue) (apiclient.TurnsPreview, err
 	return out, nil
 }
 
-// sharedBy is the surrounding in which the stored values of two artifacts are compared.
+// sharedBy returns the surrounding in which the stored values of two artifacts are compared.
 func sharedBy(values []store.ComparedValue, a, b string) (bench.Surrounding, bool) {
 	var sides [2][]bench.Samples
 	for _, v := range values {

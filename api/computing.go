@@ -15,17 +15,17 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Bounds of computations: comparisons and histories, for pages or for clients. More of them at once than there are
-// processors end later, all of them, and hold more memory meanwhile.
+// Bounds of computations: comparisons and histories, for pages or for clients. More of them than processors
+// would all end later, and hold more memory meanwhile.
 const (
 	mostComputing = 16
 	// spareComputing and computingPatience are for a single processor: one computation that has taken longer than usual does
 	// not keep the others waiting.
 	spareComputing    = 1
 	computingPatience = 250 * time.Millisecond
-	// computingLine bounds the computations that wait, of callers with a token and as many of those without; one caller has
-	// half of them at most. Those of a large project take some hundredths of a second each: who comes later is told at
-	// once to come back.
+	// computingLine bounds the waiting computations of callers with a token, and as many of callers without; one caller has
+	// half of them at most. Those of a large project take some hundredths of a second each: later callers are told
+	// immediately to come back.
 	computingLine = 64
 	// computingWait bounds the wait: until then, a person waits for a page without wondering.
 	computingWait = 2 * time.Second
@@ -37,26 +37,26 @@ const (
 	refusedWaiting = "wait"
 )
 
-// computingPlaces returns how many computations are under way at once, by default, besides those that take long.
+// computingPlaces returns the default bound of concurrent computations, and how many long ones do not count towards it.
 func computingPlaces() (most, spare int) {
 	most = min(runtime.GOMAXPROCS(0), mostComputing)
 	return most, max(0, 1+spareComputing-most)
 }
 
-// computing lets a number of computations be under way at once, besides some that take long; others wait in a line. A place
-// that becomes free goes to the caller with the fewest, then to whoever has waited longest.
+// computing bounds the concurrent computations, besides some that take long; others wait in a line. A place that becomes
+// free goes to the caller with the fewest, then to the one that has waited longest.
 type computing struct {
 	most, spare, line int
-	// refused counts computations that were refused, for a reason; waited tells how long the others waited.
+	// refused counts refused computations, by reason; waited records how long the others waited.
 	refused func(reason string)
 	waited  func(time.Duration)
-	// busy is told when a computation begins and none was under way, and when the last one
+	// busy is told when a computation begins while none is under way, and when the last one
 	// has ended; it is called under the lock.
 	busy func(bool)
 
 	mu      sync.Mutex
 	under   int
-	long    int            // of those under way, which take long
+	long    int            // of under, those that take long
 	told    bool           // that computations are under way
 	of      map[string]int // under way, by caller
 	waiting []*waiter      // the longest first
@@ -67,14 +67,14 @@ type computing struct {
 type waiter struct {
 	caller   string
 	stranger bool
-	place    chan struct{} // closed when it has one
+	place    chan struct{} // closed when the waiter gets a place
 }
 
 func newComputing(most, spare, line int, refused func(string), waited func(time.Duration), busy func(bool)) *computing {
 	return &computing{most: most, spare: spare, line: line, refused: refused, waited: waited, busy: busy, of: make(map[string]int)}
 }
 
-// enter waits for a place, which leave gives back. The error is [busyComputing], at once if the line is full.
+// enter waits for a place, which leave gives back. The error is [busyComputing], immediately if the line is full.
 func (c *computing) enter(ctx context.Context, caller string, stranger bool) (leave func(), err error) {
 	begun := time.Now()
 	c.mu.Lock()
@@ -132,7 +132,7 @@ func (c *computing) begin(caller string) {
 	c.of[caller]++
 }
 
-// refuse asks to come back, not all at the same time.
+// refuse asks callers to come back, not all at the same time.
 func (c *computing) refuse(reason string) error {
 	c.refused(reason)
 	c.late++
@@ -140,7 +140,7 @@ func (c *computing) refuse(reason string) error {
 	return busyComputing(soonest + c.late%apart)
 }
 
-// leaving returns what gives a place back, once.
+// leaving returns a function that gives a place back, once.
 func (c *computing) leaving(caller string) func() {
 	long, left := false, false
 	patience := time.AfterFunc(computingPatience, func() {
@@ -169,7 +169,7 @@ func (c *computing) leaving(caller string) func() {
 	})
 }
 
-// tell tells whether computations are under way, if that has changed.
+// tell tells busy whether computations are under way, if that has changed.
 func (c *computing) tell() {
 	if busy := c.under > 0; busy != c.told {
 		c.told = busy
@@ -177,7 +177,7 @@ func (c *computing) tell() {
 	}
 }
 
-// next gives a place that has become free to one that waits.
+// next gives a free place to a waiter.
 func (c *computing) next() {
 	if len(c.waiting) == 0 || !c.free() {
 		return
@@ -200,8 +200,8 @@ func busyComputing(seconds int) error {
 		http.Header{"Retry-After": {strconv.Itoa(seconds)}})
 }
 
-// compute waits for a place among the computations. One of a page keeps it until the page is written, which leaves its
-// further calls in.
+// compute waits for a place among the computations. A page keeps its place, for further calls as well, until it is
+// written.
 func (s *base) compute(ctx context.Context) (leave func(), err error) {
 	page := pageOf(ctx)
 	if page.computes() {

@@ -22,8 +22,8 @@ type DefinitionsRecord interface {
 	PushDefinitions(ctx context.Context, project string, d store.Definitions, act store.Act) (store.Operation, error)
 	// DefinitionsPushes lists at most limit pushes, the newest first, before a row if that is not 0.
 	DefinitionsPushes(ctx context.Context, project string, before int64, limit int) ([]store.DefinitionsPush, error)
-	// PushedDefinitions returns the newest push; of those whose hash begins so or from a source,
-	// unless these are empty. store.ErrNotFound: there is none.
+	// PushedDefinitions returns the newest push whose hash begins with hash and, unless it is empty,
+	// whose source is source. store.ErrNotFound: there is none.
 	PushedDefinitions(ctx context.Context, project, hash, source string) (store.DefinitionsPush, error)
 	// DefinitionsFiles returns store.ErrNotFound for an unknown hash.
 	DefinitionsFiles(ctx context.Context, hash string) (map[string]string, error)
@@ -38,7 +38,7 @@ const maxDefinitions = 20 << 20
 type definitionHandlers struct {
 	*base
 	record DefinitionsRecord
-	// folders are those used last, by hash. They never change.
+	// folders holds the folders used last, by hash. They never change.
 	folders *ttlcache.Cache[string, *definitions.Folder]
 }
 
@@ -181,8 +181,8 @@ func (s *definitionHandlers) render(ctx context.Context, in *renderTemplate) (*b
 }
 
 // expand makes the graph of a call from the newest definitions of a project, or from those
-// whose hash begins so. A branch that uses definitions of another place gets those, unless a
-// hash is given. Parameters are written as name=value.
+// whose hash begins with hash. A branch that uses definitions of another place gets those,
+// unless a hash is given. Parameters are written as name=value.
 func (s *definitionHandlers) expand(ctx context.Context, project, hash string, call definitions.Call, parameters []string) (*definitions.Expansion, error) {
 	_, folder, err := s.pushed(ctx, project, hash)
 	if err != nil {
@@ -219,10 +219,10 @@ func (s *definitionHandlers) elsewhere(ctx context.Context, project, branch, sou
 	return s.folder(ctx, push.Hash)
 }
 
-// shortestHash is the number of digits from which the beginning of a hash stands for it.
+// shortestHash is the least number of digits of an abbreviated hash.
 const shortestHash = 7
 
-// pushed returns the newest definitions of a project, or those whose hash begins so.
+// pushed returns the newest definitions of a project, or those whose hash begins with hash.
 func (s *definitionHandlers) pushed(ctx context.Context, project, hash string) (store.DefinitionsPush, *definitions.Folder, error) {
 	if _, err := s.project(ctx, project, http.StatusNotFound); err != nil {
 		return store.DefinitionsPush{}, nil, err
@@ -244,7 +244,7 @@ func (s *definitionHandlers) pushed(ctx context.Context, project, hash string) (
 	return push, folder, err
 }
 
-// folder reads stored definitions, unless that was done lately.
+// folder reads stored definitions, unless they were read lately.
 func (s *definitionHandlers) folder(ctx context.Context, hash string) (*definitions.Folder, error) {
 	if known := s.folders.Get(hash); known != nil {
 		return known.Value(), nil
@@ -255,7 +255,7 @@ func (s *definitionHandlers) folder(ctx context.Context, hash string) (*definiti
 	}
 	folder, err := definitions.FromFiles(files)
 	if err != nil {
-		// They were checked when they were given: an older version accepted what this one refuses.
+		// They were checked when they were pushed: an older version accepted what this one refuses.
 		return nil, fmt.Errorf("reading the stored definitions %.12s: %w", hash, err)
 	}
 	s.folders.Set(hash, folder, ttlcache.NoTTL)

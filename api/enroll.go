@@ -309,8 +309,8 @@ func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registr
 	return nil
 }
 
-// withPrograms adds to the configured devices the programs that a collector has found on
-// its machine: nobody configures them.
+// withPrograms adds the programs that a collector has found on its machine to the configured
+// devices: nobody configures programs.
 func withPrograms(configured, found []string) []string {
 	devices := slices.Clone(configured)
 	for _, d := range found {

@@ -48,7 +48,7 @@ func (s *base) storeBody(ctx huma.Context, files blobs.Store, limit int64, words
 	return apiclient.StoredFile{Digest: string(digest), Size: size}, nil
 }
 
-// sender notices when the one who sends fails, and not the one who stores.
+// sender remembers that sending failed, as opposed to storing.
 type sender struct {
 	from io.Reader
 	err  error

@@ -210,8 +210,8 @@ func (s *graphRunHandlers) clone(ctx context.Context, in *cloneGraph) (*startedG
 	return s.start(ctx, wanted)
 }
 
-// replaced returns values of parameters, written as name=value, with others in the place of
-// those of the same names.
+// replaced returns parameters, written as name=value, in which others replace those of the
+// same names.
 func replaced(given, others []string) []string {
 	name := func(value string) string {
 		before, _, _ := strings.Cut(value, "=")
@@ -227,8 +227,8 @@ func differentGraph(wanted, stored bench.Request) error {
 	return problemf(http.StatusConflict, "conflict", "request %s for the idempotency key %q exists already with another graph, branch or queue; look at it with 'benchloom graph show %s', or use another key", stored.ID, wanted.IdempotencyKey, stored.ID)
 }
 
-// acceptable refuses a graph of which some node can never run, or whose queue the caller may
-// not use. Warnings explain why others have to wait.
+// acceptable refuses a graph with a node that can never run, or whose queue the caller may not
+// use. Warnings explain why other nodes have to wait.
 func (s *graphRunHandlers) acceptable(ctx context.Context, r bench.Request, project store.Project, g *graph.Graph) ([]string, error) {
 	base, err := s.requests.facts(ctx, r, project)
 	if err != nil {

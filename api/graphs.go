@@ -102,7 +102,7 @@ func (s *graphHandlers) getGraph(ctx context.Context, in *getGraph) (*body[apicl
 	return answer(graphDetail(r, set, number, s.Now()), nil)
 }
 
-// graphRef splits the ID of a graph into that of its request and its number. Anything else
+// graphRef splits the ID of a graph into the ID of its request and its number. Anything else
 // names a request; the number is 0.
 func graphRef(s string) (request string, number int) {
 	if id, err := bench.ParseGraphID(s); err == nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/benchloom/benchloom/internal/results"
 )
 
-// historySlots bounds the histories that clients of the API take at once; each holds some 100 MB at most.
+// historySlots bounds the concurrent histories of clients of the API; each holds some 100 MB at most.
 const historySlots = 4
 
 type historyHandlers struct {

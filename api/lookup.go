@@ -32,8 +32,8 @@ type NamedRecord interface {
 }
 
 // lookup finds things by name. The problem of an unknown name lists the known ones, or
-// says where to find them. What belongs to another project than the caller's token may
-// change is refused.
+// says where to find them. It refuses what belongs to a project that the caller's token may not
+// change.
 type lookup struct{ named NamedRecord }
 
 // project reads a project. The problem of an unknown one has the given status.
@@ -121,7 +121,7 @@ func (l lookup) request(ctx context.Context, ref string) (bench.Request, error) 
 // offered bounds the names that are offered instead of an unknown one.
 const offered = 5
 
-// unknownTag returns the problem of a tag without a request. It offers those that may have
+// unknownTag returns the problem of a tag without a request. It offers the tags that may have
 // been meant.
 func (l lookup) unknownTag(ctx context.Context, project, tag string) error {
 	known, err := l.named.RequestedTags(ctx, project)

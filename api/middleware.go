@@ -31,7 +31,7 @@ func requestID(ctx context.Context) string {
 }
 
 // observe wraps all handlers: it gives each exchange an ID, counts and logs it, refuses
-// what the pages of others have made, and answers panics.
+// requests made by the pages of others, and answers panics.
 func (s *base) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := s.Now()
@@ -87,7 +87,7 @@ func (s *base) recovered(w *statusWriter, r *http.Request, cause any) (aborted b
 	return false
 }
 
-// Labels of what no fixed set has.
+// Labels for values outside the fixed sets.
 const (
 	otherMethod    = "other"
 	unmatchedRoute = "unmatched"
@@ -99,8 +99,8 @@ var methods = []string{
 	http.MethodOptions, http.MethodConnect, http.MethodTrace,
 }
 
-// labels returns the labels of an exchange in metrics. Each is of a fixed set: a series is
-// never forgotten, so a client must not be able to make new ones.
+// labels returns the labels of an exchange in metrics, each from a fixed set: a series is never
+// forgotten, so a client must not be able to make new ones.
 func labels(r *http.Request, status int) (method, route, class string) {
 	method = r.Method
 	if !slices.Contains(methods, method) {
@@ -134,7 +134,7 @@ func (s *base) account(w *statusWriter, r *http.Request, took time.Duration) {
 }
 
 // changes reports whether an exchange may have changed something that is worth a line in
-// the log. One that was refused without a look at it has not.
+// the log. An exchange that was refused without a look at it has not.
 func changes(method, route string, status int) bool {
 	switch {
 	case method == http.MethodGet, method == http.MethodHead, route == unmatchedRoute, status == http.StatusTooManyRequests:

@@ -8,7 +8,7 @@ import (
 )
 
 // onceAPage reads what is named once for all calls that a page needs until it is written: most of
-// them name its project and its artifacts. What changes something reads each time.
+// them name its project and its artifacts. A call that changes something reads each time.
 type onceAPage struct{ NamedRecord }
 
 func (r onceAPage) Project(ctx context.Context, name string) (store.Project, error) {

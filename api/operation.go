@@ -18,7 +18,7 @@ import (
 // bodyBound bounds the time in which a body must arrive.
 const bodyBound = 3 * time.Minute
 
-// Bounds of bodies in bytes. Those of operations with larger ones are in [Settings].
+// Bounds of bodies in bytes. Larger ones are in [Settings].
 const (
 	smallBody = 64 << 10 // unless an operation says otherwise: a reason or a few names
 	namesBody = 1 << 20  // the benchmarks of a suite
@@ -31,12 +31,12 @@ const (
 type operation struct {
 	id, method, path string
 	need             access
-	// owns says whose work it concerns; for operations that need the role collector.
+	// owns says whose work the operation concerns, if it needs the role collector.
 	owns []ownership
 	// scope says what a token restricted to a project may change with it.
 	scope scope
 	// audit is the action that the audit records, such as "collector drain"; empty: the
-	// record does so with the change, or nothing changes.
+	// record audits the change itself, or nothing changes.
 	audit       string
 	summary     string
 	description string

@@ -102,7 +102,7 @@ func act(ctx context.Context, in apiclient.Act) (store.Act, error) {
 	return store.Act{Who: caller(ctx).Owner, Reason: in.Reason, Key: in.IdempotencyKey}, nil
 }
 
-// reasoned is an act that needs a reason, because it affects others.
+// reasoned is [act] with a required reason, for what affects others.
 func reasoned(ctx context.Context, in apiclient.Act) (store.Act, error) {
 	if strings.TrimSpace(in.Reason) == "" {
 		return store.Act{}, problemf(http.StatusUnprocessableEntity, "no-reason", "this needs a reason, for those who wonder later; add one")
@@ -270,7 +270,7 @@ func (s *operatorHandlers) reopen(ctx context.Context, r bench.Request, again st
 		return nil, err
 	}
 	if r.Status == bench.Completed {
-		// Its workflow is left alone when there is nothing to do.
+		// Leave the workflow alone when there is nothing to do.
 		try := who
 		try.DryRun = true
 		if _, err := s.record.Reopen(ctx, r.ID, again, try); err == nil {
@@ -304,7 +304,7 @@ func (s *operatorHandlers) reopen(ctx context.Context, r bench.Request, again st
 // for the answer.
 const settleBound = 5 * time.Second
 
-// settle waits until the workflow of an ended request is gone: reopened, the request gets
+// settle waits until the workflow of an ended request is gone, because a reopened request gets
 // another one with the same ID.
 func (s *operatorHandlers) settle(ctx context.Context, r bench.Request) error {
 	bounded, stop := context.WithTimeout(ctx, settleBound)

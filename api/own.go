@@ -22,7 +22,7 @@ type ownership string
 const (
 	// ownRun: the path parameter run is a run, which is the caller's once it has begun.
 	ownRun ownership = "run"
-	// ownName: the path parameter collector is the caller's name, or that of its slot.
+	// ownName: the path parameter collector is the caller's name, or the name of its slot.
 	ownName ownership = "collector"
 	// ownBuild: the path parameter key is a build that an open run of the caller's needs.
 	ownBuild ownership = "key"

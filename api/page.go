@@ -34,8 +34,8 @@ func (s *base) servePages() error {
 	return nil
 }
 
-// ownClient is the client of the pages. What has very many numbers is handed over instead of being encoded and
-// read again, which would take longer than all else.
+// ownClient is the client of the pages. Answers with very many numbers are handed over instead of being encoded and
+// read again, which would take longer than everything else.
 type ownClient struct{ *apiclient.Client }
 
 func (c ownClient) History(ctx context.Context, project string, q apiclient.HistoryQuery) (apiclient.History, error) {
@@ -52,10 +52,10 @@ func (c ownClient) Compare(ctx context.Context, q apiclient.CompareQuery) (apicl
 type drawingsKey struct{}
 
 // lentDrawings holds the drawings that a page has, until its call is answered. A connection to the database keeps the context of
-// its last statement, and all that hangs on it: nothing large may.
+// its last statement, and all that the context refers to, which must not be large.
 type lentDrawings struct{ apiclient.Drawings }
 
-// drawings returns what tells which charts the caller has drawings of; nil: it has none.
+// drawings returns a function that reports whether the caller has a chart's drawing; nil: it has none.
 func drawings(ctx context.Context) func(digest string) bool {
 	if lent, there := ctx.Value(drawingsKey{}).(*lentDrawings); there && lent.Drawings != nil {
 		return lent.Has
@@ -81,7 +81,7 @@ func take[T any](ctx context.Context, call func(ctx context.Context) (T, error))
 // handedOver is the body of an answer that was handed over.
 const handedOver = "{}"
 
-// handOver reports whether the caller takes an answer as it is; then it need not be encoded, and belongs to the caller.
+// handOver reports whether the caller takes an answer as it is; then the answer need not be encoded, and belongs to the caller.
 func handOver[T any](ctx context.Context, answer *T) bool {
 	t, there := ctx.Value(takerKey{}).(*taker[T])
 	if there {
@@ -93,8 +93,8 @@ func handOver[T any](ctx context.Context, answer *T) bool {
 // within carries calls of pages to the handlers of this process, without a connection.
 type within struct{ *base }
 
-// RoundTrip answers a call with what the API answers. The context is that of the request for
-// the page, so the caller's address counts, and logs name that exchange.
+// RoundTrip returns the API's answer to a call. The context is the one of the request for the
+// page, so the caller's address counts, and logs name that exchange.
 func (t within) RoundTrip(r *http.Request) (*http.Response, error) {
 	call := r.Clone(r.Context())
 	if call.Body == nil {
@@ -142,7 +142,7 @@ type onePage struct {
 	counted atomic.Bool
 	mu      sync.Mutex
 	leave   func() // gives its place among the computations back; nil: it has none
-	// reads is set while a page that changes nothing is being made: known has what was read once for all of its calls.
+	// reads is set while a page that changes nothing is being made: known then has what was read once for all of its calls.
 	reads atomic.Bool
 	known sync.Map
 }
@@ -191,7 +191,7 @@ func asOneCall(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// pageWriter ends the computing of a page where its writing begins: whoever takes it slowly keeps no other waiting.
+// pageWriter gives a page's place back when its writing begins: a slow reader keeps nobody waiting.
 type pageWriter struct {
 	http.ResponseWriter
 	page *onePage
@@ -209,8 +209,8 @@ func (w pageWriter) Write(b []byte) (int, error) {
 
 func (w pageWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// counted reports whether a call is part of one that was counted already. The first one is
-// counted.
+// counted reports whether a call belongs to a page that was counted already. The first call of a
+// page counts it.
 func counted(ctx context.Context) bool {
 	page := pageOf(ctx)
 	return page != nil && page.counted.Swap(true)

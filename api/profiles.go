@@ -25,7 +25,7 @@ type ProfileRecord interface {
 	ProfileBatches(ctx context.Context, p store.Profile, after int, wanted func(profiler.Series) bool) (batches []profiler.Batch, last int, more bool, err error)
 }
 
-// Numbers of calls that are under way at once, see [base.inSlot].
+// Bounds on concurrent calls, see [base.inSlot].
 const (
 	// sampleSlots: each holds a body of up to MaxBody and a connection of the database, of which results need most.
 	sampleSlots = 4
@@ -137,7 +137,7 @@ type getProfileMetrics struct {
 	Last   string   `header:"Last-Event-ID" maxLength:"20" doc:"ID of the last event that was received; it precedes from."`
 }
 
-// wanted says which series are asked for.
+// wanted reports whether a series is asked for.
 func (in *getProfileMetrics) wanted(s profiler.Series) bool {
 	return len(in.Series) == 0 || slices.Contains(in.Series, s.Name) || slices.Contains(in.Series, s.String())
 }
@@ -176,7 +176,7 @@ func (s *profileHandlers) page(ctx context.Context, id bench.RunID, in *getProfi
 	}
 	page := apiclient.ProfileMetrics{State: profileState(p), Batches: notNil(batches), Next: last, More: more}
 	for _, a := range p.Attempts {
-		if a.Summary != nil && a.Part > in.From && a.Part <= last { // its last part brought it
+		if a.Summary != nil && a.Part > in.From && a.Part <= last { // its last part brought the summary
 			page.Summaries = append(page.Summaries, apiclient.ProfileSummary{Attempt: a.Name, Summary: *a.Summary})
 		}
 	}

@@ -42,7 +42,7 @@ func (s *profileHandlers) follow(ctx huma.Context, id bench.RunID, in *getProfil
 	said := s.Now()
 	for err == nil {
 		in.From = page.Next
-		// What is over is so before the last look at it, which therefore sees everything.
+		// If the run is over, it was so before the next look, which therefore sees everything.
 		part, over, failed := s.record.ProfileProgress(ctx.Context(), id)
 		if failed != nil {
 			s.broken(ctx, id, failed)

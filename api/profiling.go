@@ -5,7 +5,7 @@ import (
 	"github.com/benchloom/benchloom/internal/profiler"
 )
 
-// profilingSettings returns how runs are recorded: as configured, and everything that is left out by default. The error says what is
+// profilingSettings returns how runs are recorded: as configured, with defaults for everything left out. The error says what is
 // impossible.
 func profilingSettings(p bench.Profiling) (profiler.Settings, error) {
 	s := profiler.Settings{Enabled: orTrue(p.Enabled), EndAfterBatch: p.EndAfterBatch, SystemMetrics: orTrue(p.SystemMetrics), Timings: orTrue(p.Timings)}
@@ -20,7 +20,7 @@ func profilingSettings(p bench.Profiling) (profiler.Settings, error) {
 
 func orTrue(value *bool) bool { return value == nil || *value }
 
-// checkProfiling refuses what a request asks of its runs' recording, within the project's configuration.
+// checkProfiling refuses recording that a request cannot have within the project's configuration.
 func checkProfiling(own bench.Profiling, project bench.ProjectConfig) error {
 	_, err := profilingSettings(own.Or(project.Profiling))
 	return err

@@ -18,7 +18,7 @@ type AdmissionRecord interface {
 	AdmissionSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (admission.Snapshot, error)
 	// OpenJobCount counts the open jobs of all projects.
 	OpenJobCount(ctx context.Context) (int, error)
-	// AnyAdmission reports whether a project has requests of which a snapshot tells.
+	// AnyAdmission reports whether a project has requests that a snapshot tells of.
 	AnyAdmission(ctx context.Context, project string) (bool, error)
 	// QueuePause returns nil for a project whose queue is not paused.
 	QueuePause(ctx context.Context, project string) (*store.Pause, error)
@@ -140,7 +140,7 @@ func (s *admissionHandlers) placeOf(ctx context.Context, r bench.Request) (*apic
 	return nil, err
 }
 
-// pausedEstimate takes away what is not known of a request while its project is paused.
+// pausedEstimate removes what is not known of a request while its project is paused.
 func pausedEstimate(e *apiclient.Estimate, r bench.Request, p store.Pause) {
 	e.EstimatedEnd, e.EstimateBasis = nil, diagnose.Pause{Who: p.By, Why: p.Reason}.Words(r.Project)
 	if r.Status != bench.InProgress {

@@ -20,7 +20,7 @@ type QueueRecord interface {
 	// ApplyQueues applies a configuration as a whole; with replace, everything that it
 	// does not name returns to its default.
 	ApplyQueues(ctx context.Context, c fairshare.Config, replace bool, act store.Act) (store.Operation, error)
-	// QueueKnown reports whether a queue is configured, an account's or a project's, or
+	// QueueKnown reports whether a queue is configured, belongs to an account or a project, or
 	// had a job.
 	QueueKnown(ctx context.Context, name string) (bool, error)
 	// SetWeight returns store.ErrStrict for a strict queue.

@@ -115,7 +115,7 @@ func (l *limits) stranger(ctx context.Context) error {
 	return tooFast(l.address.count(network(client(ctx)), l.now()), "without a token from this address")
 }
 
-// known counts a call with a token that is known.
+// known counts a call with a known token.
 func (l *limits) known(ctx context.Context, secret string) error {
 	if counted(ctx) {
 		return nil
@@ -150,7 +150,7 @@ func tooFast(early time.Duration, calls string) error {
 	}, http.Header{"Retry-After": {strconv.Itoa(seconds)}})
 }
 
-// limited counts calls of paths that know no tokens, as those of strangers.
+// limited counts calls of paths that know no tokens as calls of strangers.
 func (s *base) limited(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := s.limits.stranger(r.Context()); err != nil {

@@ -46,8 +46,8 @@ func (s *requestHandlers) listRequestJobs(ctx context.Context, in *listRequestJo
 
 // TypicalRecord knows how long jobs take.
 type TypicalRecord interface {
-	// TypicalSeconds returns how long jobs are expected to take, by their row IDs. One that
-	// nothing is like is absent.
+	// TypicalSeconds returns how long jobs are expected to take, by their row IDs. A job that no other
+	// is like is absent.
 	TypicalSeconds(ctx context.Context, jobs []int64) (map[int64]float64, error)
 }
 

@@ -50,8 +50,8 @@ type RequestRecord interface {
 type SubmitRecord interface {
 	intake.Record
 	// RequestLike returns the existing request that creating r would return. The error
-	// is store.ErrNotFound without one, and store.ErrConflict, with the request, when
-	// that asks for something else.
+	// is store.ErrNotFound if there is none, and store.ErrConflict, with the request,
+	// when it asks for something else.
 	RequestLike(ctx context.Context, r bench.Request) (bench.Request, error)
 	// CreateCommands writes a request with its jobs, all or none; jobs is read within
 	// the transaction and must not call the store. For a repeated idempotency key it

@@ -38,7 +38,7 @@ type revisionHandlers struct {
 	seen   *ttlcache.Cache[string, *seenRevision]
 }
 
-// seenRevision is the last revision of a subject. Those that ask meanwhile wait for the one
+// seenRevision is the last revision of a subject. Callers that ask meanwhile wait for the one
 // that looks.
 type seenRevision struct {
 	mu       sync.Mutex

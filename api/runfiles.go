@@ -125,7 +125,7 @@ func (s *runFileHandlers) list(ctx context.Context, in *runFilesPath) (*body[api
 	return answer(out, err)
 }
 
-// known reads the ID of a run that there is.
+// known reads the ID of a run, which must exist.
 func (s *runFileHandlers) known(ctx context.Context, text string) (bench.RunID, error) {
 	run, err := bench.ParseRunID(text)
 	if err != nil {

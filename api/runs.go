@@ -28,7 +28,7 @@ type RunRecord interface {
 	StoreBlock(ctx context.Context, run bench.RunID, results []bench.TestCaseResult, errs []bench.RunError) (bench.BlockReceipt, error)
 	// AppendLog keeps at most limit bytes of a run's output; next is the stored size.
 	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error)
-	// FinishRunWith closes a run after storing the rest of it, or does nothing of both.
+	// FinishRunWith closes a run after storing the rest of it, or does neither.
 	FinishRunWith(ctx context.Context, run bench.RunID, end bench.RunEnd, rest store.RunRest) (store.RunClosed, error)
 	profileStore
 	// JudgeCollector sets a run's collector aside if its last runs are disturbed, and
@@ -90,7 +90,7 @@ func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclie
 		Dispatch: in.Body.Dispatch, TaskQueue: in.Body.TaskQueue, Facts: in.Body.Facts,
 	})
 	if errors.Is(err, store.ErrUnfit) {
-		// Before the collector gives it back, when its workflow asks where it waits.
+		// Refit before the collector gives the job back, and its workflow asks where it waits.
 		s.refit(ctx, s.dispatcher.Refit)
 	}
 	if errors.Is(err, store.ErrNotFound) {
@@ -275,7 +275,7 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 			s.Log.WarnContext(ctx, "collector set aside until its machine is quiet", "collector", c.Name, "reason", c.DisturbedBy)
 		}
 	}
-	if end.Outcome == bench.RunFailure { // Temporal retries it by itself
+	if end.Outcome == bench.RunFailure { // Temporal retries it on its own
 		if err := s.goFirst(ctx, id); err != nil {
 			return nil, err
 		}
@@ -283,7 +283,7 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 	return nil, nil
 }
 
-// runRest checks what is handed in with a run's end, and leaves out samples that are wrong.
+// runRest checks what is sent with a run's end, and leaves out samples that are wrong.
 func runRest(run bench.RunID, rest *apiclient.RunRest) (out store.RunRest, err error) {
 	if rest == nil {
 		return out, nil

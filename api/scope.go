@@ -24,8 +24,8 @@ const (
 
 type restrictedKey struct{}
 
-// restrict refuses an operation of the whole service, and makes [lookup] refuse other
-// projects than that of the token.
+// restrict refuses an operation of the whole service, and makes [lookup] refuse projects other
+// than the token's.
 func restrict(ctx huma.Context, p store.Principal) (huma.Context, error) {
 	switch of, _ := ctx.Operation().Metadata[scopeKey].(scope); of {
 	case ofProject:

@@ -25,7 +25,7 @@ const (
 	maxConnections  = 1000
 	keptConnections = maxConnections / 2
 	// stopBound bounds pending answers once the API stops; those that wait for output end
-	// at once.
+	// immediately.
 	stopBound = 10 * time.Second
 )
 
@@ -92,7 +92,7 @@ func ServeTLS(ctx context.Context, listener net.Listener, handler http.Handler, 
 	return serve(ctx, netutil.LimitListener(listener, maxConnections), handler, log, config, keptConnections)
 }
 
-// serve is [ServeTLS] with at most some connections that are kept without a call.
+// serve is [ServeTLS] with a bound, kept, on the connections that are open without a call.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, config *tls.Config, kept int) error {
 	if config != nil {
 		listener = tls.NewListener(listener, config)

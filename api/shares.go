@@ -26,7 +26,7 @@ const manyJobs = 1000
 
 type shareHandlers struct {
 	*base
-	// shares keeps those of many jobs: they are of an hour, and may be some seconds old.
+	// shares keeps the shares of many jobs: they cover an hour, and may be some seconds old.
 	shares *lately.Cache[store.ShareBy, []store.Share]
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Numbers of calls of an operation that are under way at once, for callers with a token and
-// as many for those without; one caller has half of them at most. They bound what slow
-// clients hold: memory and database connections.
+// Bounds on the concurrent calls of an operation, for callers with a token and as many for
+// those without; one caller has half of them at most. They bound what slow clients hold:
+// memory and database connections.
 const (
 	exportSlots  = 8   // each holds a page of collections
 	compareSlots = 8   // which share the memory of comparisons
@@ -44,7 +44,7 @@ func newSlots(most int) *slots {
 	return &slots{most: most, each: max(1, most/2), line: math.MaxInt, patience: slotWait, taken: make(map[string]int), freed: make(chan struct{})}
 }
 
-// newComputedSlots returns slots of calls that are computed: who waits for one waits for others to take their answers, and
+// newComputedSlots returns slots of computed calls: a caller that waits for one waits for others to take their answers, and
 // then for a place among the computations.
 func newComputedSlots(most int) *slots {
 	s := newSlots(most)
@@ -100,8 +100,8 @@ func (s *slots) free(caller string) {
 }
 
 // inSlot lets a number of callers with a token, and as many without, into an operation at
-// once, until their answers are taken. It runs after authorize. Pages take what is computed
-// at once, and need no slot for it.
+// once, until their answers are taken. It runs after authorize. Pages take computed answers
+// immediately, and need no slot for them.
 func (s *base) inSlot(most int, computes bool) func(ctx huma.Context, next func(huma.Context)) {
 	known, strangers := newSlots(most), newSlots(most)
 	if computes {

@@ -17,7 +17,7 @@ type course struct {
 	compared *apiclient.Verification
 }
 
-// steps tells the course of a request: what is over, what it is at, and what may follow.
+// steps tells the course of a request: what is over, what is under way, and what may follow.
 func (c course) steps() []apiclient.Step {
 	r := c.request
 	steps := []apiclient.Step{

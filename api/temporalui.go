@@ -64,7 +64,7 @@ func (h *Handler) TemporalUI(page string) http.Handler {
 			http.Redirect(w, r, "/", http.StatusSeeOther)
 			return
 		}
-		// It shows Markdown in frames of its own.
+		// The Web UI shows Markdown in its own frames.
 		w.Header().Set("X-Frame-Options", "SAMEORIGIN")
 		proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, who)))
 	}))

@@ -21,7 +21,7 @@ type TokenCommandRecord interface {
 	RotateToken(ctx context.Context, r store.Rotation, act store.Act) (store.Token, error)
 	// RevokeToken returns store.ErrNotFound for an unknown token.
 	RevokeToken(ctx context.Context, id bench.TokenID, act store.Act) (store.Token, store.Operation, error)
-	// Tokens lists tokens, those that are valid no more only with ended.
+	// Tokens lists tokens; with ended, also those that are no longer valid.
 	Tokens(ctx context.Context, ended bool) ([]store.Token, error)
 }
 

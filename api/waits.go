@@ -29,7 +29,7 @@ type WaitRecord interface {
 // longestWindow bounds the period of waiting times.
 const longestWindow = 7 * 24 * time.Hour
 
-// waitsWanted is a period with where jobs wait.
+// waitsWanted is a period and a filter of jobs.
 type waitsWanted struct {
 	window time.Duration
 	filter store.WaitFilter
@@ -38,7 +38,7 @@ type waitsWanted struct {
 type waitHandlers struct {
 	*base
 	record WaitRecord
-	// waits keeps those of many jobs.
+	// waits keeps the waits of many jobs.
 	waits *lately.Cache[waitsWanted, store.Waits]
 }
 
@@ -109,7 +109,7 @@ func (s *waitHandlers) getWaits(ctx context.Context, in *getWaits) (*body[apicli
 	return answer(out, nil)
 }
 
-// known refuses names of which nothing is known: they must not look like quiet ones.
+// known refuses unknown names, which must not look like quiet ones.
 func (s *waitHandlers) known(ctx context.Context, f store.WaitFilter) error {
 	if f.Project != "" {
 		if _, err := s.project(ctx, f.Project, http.StatusNotFound); err != nil {

@@ -11,7 +11,7 @@ const (
 	// pieceBytes is the size of a piece: small, so that a slow client that takes something
 	// is told from one that takes nothing.
 	pieceBytes = 64 << 10
-	// strayBound bounds the time in which a body must arrive that no handler reads.
+	// strayBound bounds the time in which a body that no handler reads must arrive.
 	strayBound = headerBound
 )
 
@@ -26,8 +26,8 @@ type statusWriter struct {
 	extended   time.Time
 }
 
-// newStatusWriter begins an answer: what was left of the deadlines of an earlier one on the
-// same connection is removed.
+// newStatusWriter begins an answer, and removes what was left of the deadlines of an earlier one
+// on the same connection.
 func newStatusWriter(w http.ResponseWriter, r *http.Request, stall time.Duration) *statusWriter {
 	out := &statusWriter{ResponseWriter: w, connection: http.NewResponseController(w), stall: stall}
 	_ = out.connection.SetWriteDeadline(time.Time{})

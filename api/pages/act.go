@@ -24,7 +24,7 @@ type act struct {
 	// NeedsReason is set when the reason must be given, Grave when the action ends
 	// something.
 	NeedsReason, Grave bool
-	// Allowed says whether the visitor may; WhyNot says what is missing.
+	// Allowed says whether the visitor may act; WhyNot says what is missing.
 	Allowed bool
 	WhyNot  string
 	// Command does the same on the command line; empty: the page has it elsewhere.
@@ -33,7 +33,7 @@ type act struct {
 	Key string
 }
 
-// pick is a choice of one of some values.
+// pick is a choice of one of several values.
 type pick struct {
 	Name, Label string
 	Values      []string
@@ -74,7 +74,7 @@ func (p *Pages) offer(v *visit, role, project string, a act) (act, error) {
 	return a, nil
 }
 
-// sent is the reason and the key of a form that was sent.
+// sent returns the reason and the key of a form that was sent.
 func (v *visit) sent() apiclient.Act {
 	return apiclient.Act{Reason: strings.TrimSpace(v.PostFormValue("reason")), IdempotencyKey: v.PostFormValue("key")}
 }

@@ -20,8 +20,8 @@ type asset struct {
 	plain, zipped []byte
 }
 
-// assets are served below an address with the hash of all of them: browsers keep them for
-// ever, and a module finds its neighbours beside it.
+// assets are served below an address with the hash of all of them: browsers keep them
+// forever, and a module finds its neighbours beside it.
 type assets struct {
 	hash  string
 	files map[string]asset
@@ -66,7 +66,7 @@ func (a assets) path(name string) (string, error) {
 }
 
 // serve answers with an asset. An address with the hash of another version has nothing:
-// what is kept for ever must be what the address says.
+// what is kept forever must be what the address says.
 func (a assets) serve(w http.ResponseWriter, r *http.Request) {
 	file, there := a.files[r.PathValue("file")]
 	if !there || r.PathValue("hash") != a.hash {

@@ -14,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/cli"
 )
 
-// collectorAPI answers the pages of collectors, and acts on them.
+// collectorAPI backs the collector pages, and acts on collectors.
 type collectorAPI interface {
 	CollectorsWithUse(ctx context.Context) ([]apiclient.Collector, error)
 	Collector(ctx context.Context, name string) (apiclient.Collector, error)
@@ -42,8 +42,8 @@ const (
 	openParameter = "open"
 )
 
-// live lets a page follow a subject. It reads the subject's revision, so it comes before
-// everything else that the page reads.
+// live lets a page follow a subject. It reads the subject's revision, so call it before everything
+// else that the page reads.
 func (v *visit) live(shown *view, subject string) error {
 	now, err := v.api.Revision(v.Context(), subject)
 	shown.Live, shown.Revision = subject, now.Revision
@@ -53,8 +53,8 @@ func (v *visit) live(shown *view, subject string) error {
 // listed bounds the rows of a list that is not paged by the API.
 const listed = 200
 
-// part returns the rows of the page with the number that the address names, of at most so
-// many, and the value of the parameter for the next one; empty: it is the last.
+// part returns the rows of the page that the address numbers, with most rows per page, and the value
+// of the parameter for the next page; empty: this is the last.
 func part[T any](v *visit, rows []T, most int) ([]T, string, error) {
 	number := 1
 	if given := v.get(pageParameter); given != "" {
@@ -74,7 +74,7 @@ func part[T any](v *visit, rows []T, most int) ([]T, string, error) {
 	return rows[(number-1)*most : min(number*most, len(rows))], next, nil
 }
 
-// matches reports whether one of the texts contains what the visitor looks for.
+// matches reports whether one of the texts contains the visitor's search text.
 func matches(v *visit, texts ...string) bool {
 	wanted := strings.ToLower(strings.TrimSpace(v.get(searchParameter)))
 	return wanted == "" || slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), wanted) })
@@ -83,8 +83,8 @@ func matches(v *visit, texts ...string) bool {
 // setAside is the word for a collector that is inactive because it was disturbed.
 const setAside = "set aside"
 
-// collectorStates lists the words for the states of collectors, as the list is narrowed by
-// them.
+// collectorStates lists the words for the states of collectors, by which the list can be
+// narrowed.
 var collectorStates = []string{
 	string(bench.CollectorBenchmarking), string(bench.CollectorWaiting), string(bench.CollectorDraining), string(bench.CollectorInactive),
 	string(bench.CollectorOffline), setAside,
@@ -104,7 +104,7 @@ func (c collectorRow) Word() string {
 // Outdated reports whether it must run another version.
 func (c collectorRow) Outdated() bool { return c.WantedVersion != "" && c.WantedVersion != c.Version }
 
-// pool returns the address of its pool's part of the list.
+// pool identifies the collector's pool in the list.
 func (c collectorRow) pool() string { return fmt.Sprintf("%s/%d/%s", c.Target, c.SizeClass, c.Pool) }
 
 // Busy is the share of the last day in which it had a run.
@@ -135,7 +135,7 @@ type collectorsView struct {
 	Pools        []poolView
 	Order        order
 	Next         string
-	// Registered counts all collectors, Found those that are asked for.
+	// Registered counts all collectors, Found those that match.
 	Registered, Found int
 }
 
@@ -187,8 +187,7 @@ func lost(use *apiclient.CollectorUse) int {
 	return use.Lost
 }
 
-// pools divides rows, which are in the order of their pools, and describes the pools by all
-// their collectors.
+// pools divides rows, which are ordered by pool, and describes the pools by all their collectors.
 func pools(rows []collectorRow, all []apiclient.Collector) []poolView {
 	var out []poolView
 	for _, row := range rows {
@@ -224,7 +223,7 @@ type bar struct {
 	Class, Title        string
 }
 
-// runOutcomes lists the words by which a collector's runs are narrowed.
+// runOutcomes lists the words by which a collector's runs can be narrowed.
 var runOutcomes = []string{"lost", "failure", "timeout", "oom", "too_small", "permanent", "cancelled", "success", "running"}
 
 type collectorView struct {
@@ -235,7 +234,7 @@ type collectorView struct {
 	Outcomes []string
 	Runs     apiclient.RunList
 	Noise    apiclient.CollectorNoise
-	// Noisiest are the series that are shown; all of the answer, if that is asked for.
+	// Noisiest are the shown series; the whole answer on request.
 	Noisiest []apiclient.NoiseBeside
 	Whole    bool
 	Facts    []fact
@@ -329,7 +328,7 @@ func hourBars(hours []apiclient.UsedHour) []bar {
 	for i, h := range hours {
 		height := math.Round(hourHeight*min(1, h.Seconds/3600)*10) / 10
 		if h.Seconds > 0 {
-			height = max(1, height) // it is seen
+			height = max(1, height) // stays visible
 		}
 		bars[i] = bar{
 			X: float64(i * hourWidth), Y: hourHeight - height, Width: hourWidth - 1, Height: height, Class: "active",

@@ -17,7 +17,7 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
-// compareAPI answers the page that compares, and requests more measurements.
+// compareAPI backs the comparison page, and requests more measurements.
 type compareAPI interface {
 	// Compare takes the baseline of B if A is empty.
 	Compare(ctx context.Context, q apiclient.CompareQuery) (apiclient.Comparison, error)
@@ -28,7 +28,7 @@ type compareAPI interface {
 	CreateRequest(ctx context.Context, r apiclient.NewRequest) (apiclient.Request, error)
 }
 
-// Parameters of the page that compares.
+// Parameters of the comparison page.
 const (
 	aParameter      = "a"
 	bParameter      = "b"
@@ -60,7 +60,7 @@ func comparison(project, a, b string) string {
 }
 
 // Comparison returns the address of the page that compares two artifacts, with a digest of
-// its results (see [report.Digest]): later, it says which have changed.
+// its results (see [report.Digest]), which later tells which of them have changed.
 func Comparison(project, a, b, digest string) string {
 	return comparison(project, a, b) + "&" + url.Values{digestParameter: {digest}}.Encode()
 }
@@ -80,7 +80,7 @@ const shownPairs = 20
 // compareView is the content of the page that compares two artifacts.
 type compareView struct {
 	Project string
-	// A is the baseline, B what is compared with it.
+	// A is the baseline, B the artifact compared with it.
 	A, B comparedSide
 	// Pairs are comparisons to choose from where none is named. Lacks says why the named
 	// artifacts cannot be compared.
@@ -89,9 +89,9 @@ type compareView struct {
 	// Compared is the answer of the API; nil: there is none. The rest describes it.
 	Compared *apiclient.Comparison
 	Words    report.Words
-	// Attention lists the deciding metrics with something to tell, Quiet the others.
+	// Attention lists the deciding metrics with changed or undecided rows, Quiet the others.
 	Attention, Quiet []report.MetricSummary
-	// Sees says which changes would have been seen, if no metric has any; empty: it is not known.
+	// Sees says, if Attention is empty, which changes would have been seen; empty: it is not known.
 	Sees string
 	// Failing lists the test cases that fail since B, by reason, Lost the others that only B
 	// lacks, Uncompared the rest.
@@ -101,11 +101,11 @@ type compareView struct {
 	Since *since
 	// Digest of the present results.
 	Digest string
-	// Opened is the row that the address opens; nil: it opens none.
+	// Opened is the row that the address opens; nil: none.
 	Opened *openedRow
-	// Markdown is the comparison as text to copy; empty: it is not asked for.
+	// Markdown is the comparison as text to copy; empty: not asked for.
 	Markdown string
-	// Neighbours lead to the comparison of A with its baseline, and of what came next with B.
+	// Neighbours lead to the comparison of A with its baseline, and of the next artifact with B.
 	Neighbours []link
 	// Exports lead to the results in other formats.
 	Exports []link
@@ -119,10 +119,10 @@ func (c compareView) CommitOf(sha string) string { return c.source.CommitAddress
 type comparedSide struct {
 	// Name is "A" or "B", Field its parameter.
 	Name, Field, Tag string
-	// Request is the one that it was measured for; nil: none is known.
+	// Request is the artifact's request; nil: none is known.
 	Request *apiclient.Request
-	// Commit and PullRequest are the addresses at which its repository is read on the web;
-	// empty: not known.
+	// Commit and PullRequest are addresses in the artifact's repository on the web; empty: not
+	// known.
 	Commit, PullRequest string
 	// Parts tell how it was measured.
 	Parts []apiclient.MeasuredPart
@@ -130,7 +130,7 @@ type comparedSide struct {
 	Recorded *apiclient.Commit
 }
 
-// Title is the name with what the side is.
+// Title is the name with the role of the side.
 func (s comparedSide) Title() string {
 	if s.Field == aParameter {
 		return s.Name + ", the baseline"
@@ -178,7 +178,7 @@ func (p *Pages) compare(v *visit) (*view, error) {
 	if out.B.Request, err = v.requestOf(project, out.B.Tag); err != nil {
 		return nil, err
 	}
-	if out.B.Request != nil { // before everything else that is shown of it
+	if out.B.Request != nil { // before everything else about it is read
 		if err := v.live(shown, "request:"+string(out.B.Request.ID)); err != nil {
 			return nil, err
 		}
@@ -322,7 +322,7 @@ func (c *compareView) describeSides(v *visit) error {
 		if side.Tag == "" {
 			continue
 		}
-		if side.Request == nil { // that of B is read first
+		if side.Request == nil { // the request of B is read already
 			if side.Request, err = v.requestOf(c.Project, side.Tag); err != nil {
 				return err
 			}
@@ -361,7 +361,7 @@ func (c *compareView) explain(v *visit, problem *apiclient.Problem) error {
 	return nil
 }
 
-// offering adds to the error of an unknown artifact the comparisons that may have been meant.
+// offering adds the comparisons that may have been meant to the error of an unknown artifact.
 func (c *compareView) offering(err error, unknown comparedSide) error {
 	return &offering{err, func(tag string) link {
 		tags := map[string]string{aParameter: c.A.Tag, bParameter: c.B.Tag}
@@ -385,14 +385,14 @@ func exports(project, a, b string) []link {
 type absence struct {
 	Tag, Reason string
 	Count       int
-	// TestCases are the first of them.
+	// TestCases lists the first ones.
 	TestCases []string
 }
 
 // shownAbsent bounds the test cases that are named for one reason.
 const shownAbsent = 50
 
-// absences groups what could not be compared by tag and reason: test cases that A has and
+// absences groups by tag and reason the test cases that were not compared: those that A has and
 // that fail for B, others that A has and B lacks, and all others.
 func absences(c apiclient.Comparison) (failing, lacking, others []absence) {
 	lost := make(map[bench.TestCase]bool)

@@ -7,7 +7,7 @@ import (
 	"github.com/benchloom/benchloom/internal/report"
 )
 
-// properties returns what a row has of a key of [filterKeys].
+// properties returns the values of a row for a key of [filterKeys].
 func properties(r report.Row, key string) []string {
 	switch key {
 	case "benchmark":
@@ -46,12 +46,12 @@ func boolean(is bool) int {
 // groupKeys are the properties by which rows are grouped.
 var groupKeys = []string{"benchmark", "line", "profile", "scenario", "backend", "target", "metric", "category"}
 
-// rowGroup are rows that share a property, with what sums them up.
+// rowGroup has rows that share a property, and their summary.
 type rowGroup struct {
 	// Name is the shared value; empty: the rows are not grouped, or have none.
 	Name string
-	// Series counts all rows of the group that the filter leaves, also on other pages and those
-	// that show neither a change nor a suspicion.
+	// Series counts all rows of the group that the filter leaves, including those on other pages and
+	// those that show neither a change nor a suspicion.
 	Series int
 	Tally  report.Tally
 	// Means are the geometric means, a line for each metric.

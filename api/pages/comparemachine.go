@@ -28,13 +28,13 @@ func comparedMachine(project, a, b, row string) string {
 // machineView shows what the machine did while both sides of a row were measured.
 type machineView struct {
 	apiclient.ComparedMachine
-	// Name of the row's test case, with its Parameters, and Measured its metric.
+	// Name and Parameters are of the row's test case, Measured is the row's metric.
 	Name, Parameters, Measured string
 	Sides                      []machineSide
-	// Series stand beside each other, Left counts those of single CPUs, interfaces and GPUs.
+	// Series stand beside each other, Left counts the series of single CPUs, interfaces and GPUs.
 	Series []machineSeries
 	Left   int
-	// Columns are the series of Commands, Others counts the others, and More the commands that are not listed.
+	// Columns are the series of Commands, Others counts the other series, and More the commands that are not listed.
 	Columns      []string
 	Commands     []machineCommand
 	Others, More int
@@ -105,7 +105,7 @@ func (p *Pages) comparedMachine(v *visit) (*view, error) {
 	}, nil
 }
 
-// noRow leads to the comparison: its rows have addresses here.
+// noRow leads to the comparison, whose rows lead here.
 func noRow(v *visit, project string) (*view, error) {
 	of, err := v.api.Project(v.Context(), project)
 	if err != nil {
@@ -140,7 +140,7 @@ func (m *machineView) describe(all bool) {
 		m.Series = append(m.Series, *bySeries[s])
 		columns = append(columns, s)
 	}
-	// The job's first: they are about the command alone.
+	// The job's series first: they are about the command alone.
 	slices.SortStableFunc(columns, func(a, b profiler.Series) int { return cmp.Compare(a.Scope, b.Scope) })
 	m.Others = max(0, len(columns)-commandSeries)
 	columns = columns[:len(columns)-m.Others]
@@ -158,7 +158,7 @@ func (m *machineView) describe(all bool) {
 	}
 }
 
-// add lists the measured commands of a run, most of them all at most.
+// add lists the measured commands of a run, up to most commands in all.
 func (m *machineView) add(side string, run apiclient.MachineRun, columns []profiler.Series, most int) {
 	places := make([]map[int]commandCell, len(columns))
 	for i, s := range columns {

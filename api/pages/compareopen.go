@@ -29,13 +29,13 @@ type openedRow struct {
 	// Loads and Elsewhere are set if a value has a load or steal, or was measured in another
 	// surrounding.
 	Loads, Elsewhere bool
-	// Commands do the same on the command line.
+	// Commands do on the command line what the page does.
 	Commands []fact
-	// Again leads to the preview of measuring B again; empty: it has not ended, or is not known.
+	// Again leads to the preview of measuring B again; empty: its request has not ended, or is not known.
 	Again string
-	// Turns measures both in turns.
+	// Turns measures both sides in turns.
 	Turns act
-	// Profile makes profiles of both; nil: the suite has no profiler for it.
+	// Profile makes profiles of both sides; nil: the suite has no profiler for the benchmark.
 	Profile *act
 	// History leads to the history of the benchmark.
 	History string
@@ -44,7 +44,7 @@ type openedRow struct {
 	// Beside leads to what the machine did meanwhile, both sides beside each other.
 	Beside string
 	// Pairs leads to the row with the values on which the verdict rests, if it is about an
-	// artifact before A, which it names; nil: they are here.
+	// artifact before A, which Pairs names; nil: they are here.
 	Pairs *link
 }
 
@@ -117,7 +117,7 @@ func (c *compareView) open(p *Pages, v *visit, key stats.Key) error {
 	return c.offerMeasuring(p, v, &o, answered.Turns)
 }
 
-// figures lists in words what the verdict of a row rests on.
+// figures lists in words the grounds of a row's verdict.
 func figures(r report.Row) []fact {
 	var facts []fact
 	add := func(name, text string) {
@@ -170,7 +170,7 @@ func figures(r report.Row) []fact {
 	return facts
 }
 
-// historyOf leads to the history of a row's benchmark, in its metric.
+// historyOf leads to the history of a row's benchmark and metric.
 func historyOf(project string, r report.Row) string {
 	words := "benchmark:" + filter.Word(r.Benchmark)
 	if r.Line != "" {
@@ -209,7 +209,7 @@ func (c *compareView) offerMeasuring(p *Pages, v *visit, o *openedRow, would api
 // cost says what measuring in turns would take.
 func cost(would apiclient.TurnsPreview) string {
 	if len(would.Looks) == 0 {
-		return "" // a service that does not tell
+		return "" // a service that does not tell the cost
 	}
 	text := fmt.Sprintf("That takes %d to %d pairs of iterations, in %d looks at most", would.Looks[0], would.Looks[len(would.Looks)-1], len(would.Looks))
 	if would.AtMostSeconds <= 0 {

@@ -26,7 +26,7 @@ const (
 	sparkMargin = 3
 )
 
-// leastSpark is the range of a sparkline in least relevant changes: what does not matter
+// leastSpark is the least range of a sparkline, in least relevant changes: what does not matter
 // looks flat.
 const leastSpark = 3
 
@@ -57,7 +57,7 @@ func (t *comparedTable) addEarlier(v *visit, project, b string) {
 	}
 }
 
-// drawSpark draws values, of which one alone is no line.
+// drawSpark draws values; one alone makes no line.
 func drawSpark(r report.Row, values []*float64) sparkline {
 	low, high, n := math.Inf(1), math.Inf(-1), 0
 	for _, value := range values {

@@ -18,7 +18,7 @@ const comparedAtOnce = 100
 
 // comparedTable is the table of a comparison: the rows that are asked for, in their order.
 type comparedTable struct {
-	// Search, Only, Metric and All are what the address asks for, Opened is the row that it opens.
+	// Search, Only, Metric and All are parameters of the address, Opened is the row that it opens.
 	Search, Only, Metric, Opened string
 	All                          bool
 	Order                        order
@@ -26,7 +26,7 @@ type comparedTable struct {
 	Tabs []metricTab
 	// Kinds are the values of Only.
 	Kinds []string
-	// Details are those that can be shown besides, Cols those that are.
+	// Details are the columns that can be added, Cols those that are.
 	Details, Cols []string
 	Rows          []comparedRow
 	// Facets count the rows that are found, on all pages. GroupKeys are the properties by which
@@ -37,7 +37,7 @@ type comparedTable struct {
 	Groups    []rowGroup
 	// Sum sums up the chosen metric, whatever the filter hides; nil: none is chosen.
 	Sum *report.MetricSummary
-	// Caption names the parameters that all rows share, and the metric if there is one.
+	// Caption names the parameters that all rows share, and the metric if there is only one.
 	Caption string
 	// ManyMetrics is set if rows are of several metrics.
 	ManyMetrics bool
@@ -49,7 +49,7 @@ type comparedTable struct {
 	NoEarlier bool
 }
 
-// metricTab is a metric to choose. Those that do not decide are offered with all rows.
+// metricTab is a metric to choose. Metrics that do not decide are offered with all rows.
 type metricTab struct {
 	Metric   string
 	Deciding bool
@@ -61,12 +61,12 @@ type metricTab struct {
 type comparedRow struct {
 	report.Row
 	Text report.Shown
-	// Parameters are those that are not the same in all rows.
+	// Parameters are those that differ between rows.
 	Parameters string
 	Bar        changeBar
 	// Earlier is the line of earlier values.
 	Earlier sparkline
-	// Extra are the details that are asked for, Runs the runs that measured it.
+	// Extra are the requested details, Runs the runs that measured the test case.
 	Extra []detail
 	Runs  []runOf
 	// Machine leads to what the machine did meanwhile, both sides beside each other; empty: no run is known.
@@ -81,7 +81,7 @@ type detail struct{ Heading, Text string }
 // runOf leads to a run that measured a test case.
 type runOf struct {
 	Run bench.RunID
-	// Of says of which side, or that it was in turns.
+	// Of names the side, or says that the run measured in turns.
 	Of string
 }
 
@@ -106,14 +106,14 @@ const showAll = "all"
 // rowDetails are the columns that are shown on request.
 var rowDetails = []string{report.MedianDetail, report.SpreadDetail, report.PDetail, report.CorrectedDetail, report.EffectDetail, report.MagnitudeDetail, report.ThresholdDetail, report.SourceDetail}
 
-// detailHeadings name them.
+// detailHeadings are their headings.
 var detailHeadings = map[string]string{
 	report.MedianDetail: "Change of medians", report.SpreadDetail: "Spread of A, B", report.PDetail: "p, of at most", report.ThresholdDetail: "Least relevant",
 	report.CorrectedDetail: "Corrected p, of at most 1 %", report.EffectDetail: "Effect, in standard deviations", report.MagnitudeDetail: "Magnitude, of least relevant",
 	report.SourceDetail: "Least relevant by",
 }
 
-// comparedColumns are the columns by which the table is sorted; the first is the default.
+// comparedColumns returns the columns by which the table can be sorted; the first is the default.
 func comparedColumns() []column[comparedRow] {
 	columns := []column[comparedRow]{
 		by("certainty", func(r comparedRow) int { return r.rank }),
@@ -155,7 +155,7 @@ func comparedColumns() []column[comparedRow] {
 	return columns
 }
 
-// side is the value of one side as it is shown.
+// side returns the shown value of one side.
 func (r comparedRow) side(a bool) float64 {
 	switch {
 	case r.Turns != nil && a:
@@ -168,7 +168,7 @@ func (r comparedRow) side(a bool) float64 {
 	return r.Row.B.Value
 }
 
-// interval returns the interval of the change as it is shown; nil: there is none.
+// interval returns the shown interval of the change; nil: there is none.
 func (r comparedRow) interval() *stats.Interval {
 	if r.Turns != nil {
 		return r.Turns.Interval
@@ -176,7 +176,7 @@ func (r comparedRow) interval() *stats.Interval {
 	return r.Row.Interval
 }
 
-// readTable reads what the address asks for, and refuses what it does not know.
+// readTable reads the parameters of the address, and refuses unknown values.
 func readTable(v *visit) (comparedTable, error) {
 	t := comparedTable{Search: v.get(searchParameter), Only: v.get(onlyParameter), Metric: v.get(metricParameter), Opened: v.get(openParameter), Kinds: onlyKinds, Details: rowDetails}
 	if t.Only != "" && !slices.Contains(onlyKinds, t.Only) {
@@ -326,7 +326,7 @@ func parameters(r report.Row) [][2]string {
 	return [][2]string{{"profile", r.Profile}, {"scenario", r.Scenario}, {"backend", r.Backend}, {"target", r.Target}}
 }
 
-// caption moves what is the same in all rows to the caption.
+// caption moves what all rows share to the caption.
 func (t *comparedTable) caption(rows []comparedRow) {
 	if len(rows) == 0 {
 		return

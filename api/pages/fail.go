@@ -79,8 +79,8 @@ func (p *Pages) fail(w http.ResponseWriter, v *visit, err error) {
 	p.render(w, v, max(problem.Status, http.StatusBadRequest), &view{template: "problem", Title: title, Content: content})
 }
 
-// unauthorized asks for a token. One that is valid no more is forgotten, so that what needs
-// none can be read again.
+// unauthorized asks for a token. It forgets a token that is no longer valid, so that pages that
+// need none can be read again.
 func (p *Pages) unauthorized(w http.ResponseWriter, v *visit, problem *apiclient.Problem) {
 	shown := signInView{Next: "/", Closed: true}
 	if v.Method == http.MethodGet {
@@ -90,15 +90,15 @@ func (p *Pages) unauthorized(w http.ResponseWriter, v *visit, problem *apiclient
 		shown.Problem, shown.Closed = problem, false
 		forget(w, v.Request)
 	} else if v.Header.Get("Sec-Fetch-Site") == "cross-site" && v.Method == http.MethodGet {
-		// A link elsewhere was followed, and the browser has kept the cookie back. Asked
-		// again from here, it sends it.
+		// After a link on another site, the browser has kept the cookie back. Asked again from
+		// here, it sends the cookie.
 		w.Header().Set("Refresh", "0")
 	}
 	p.render(w, v, http.StatusUnauthorized, &view{template: "sign-in", Title: "Sign in", Content: shown})
 }
 
-// nearest leads to what a problem offers instead of what is not known: requests, unless the
-// page says otherwise.
+// nearest leads to what a problem offers instead of an unknown name: requests, unless the page
+// says otherwise.
 func nearest(problem *apiclient.Problem, err error) []link {
 	to := func(name string) link { return link{"/requests/" + segments(name), name} }
 	var offers *offering
@@ -117,7 +117,7 @@ func nearest(problem *apiclient.Problem, err error) []link {
 	return links
 }
 
-// NotFound answers with a page that there is nothing at an address.
+// NotFound answers with a page that says that nothing is at an address.
 func (p *Pages) NotFound(w http.ResponseWriter, r *http.Request) {
 	v, err := p.visit(r, nil)
 	if err == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/report"
 )
 
-// flameAPI answers the pages of profiles of programs.
+// flameAPI backs the pages of profiles of programs.
 type flameAPI interface {
 	CodeProfiles(ctx context.Context, project string, q apiclient.CodeProfileQuery) ([]apiclient.CodeProfile, error)
 	CodeProfile(ctx context.Context, id bench.ProfileID) (apiclient.CodeProfile, error)
@@ -43,7 +43,7 @@ func (p *Pages) flameActions() []action {
 	return []action{{"/projects/{project}/profiles", p.profileBoth}}
 }
 
-// codeDifference is the address of what differs between two profiles.
+// codeDifference returns the address of the difference between two profiles.
 func codeDifference(a, b bench.ProfileID) string {
 	return "/profiles/diff?" + url.Values{aParameter: {string(a)}, bParameter: {string(b)}}.Encode()
 }
@@ -51,7 +51,7 @@ func codeDifference(a, b bench.ProfileID) string {
 // madeProfiles lists the profiles of a request, a job or a run.
 type madeProfiles struct {
 	Profiles []apiclient.CodeProfile
-	// Difference leads to what differs between the two of a request; empty: there are not two.
+	// Difference leads to the difference between the two profiles of a request; empty: there are not two.
 	Difference string
 }
 
@@ -101,23 +101,23 @@ func (p *Pages) codeProfiles(v *visit) (*view, error) {
 
 // flameView shows a profile, or the difference of two.
 type flameView struct {
-	// A is the profile before; nil: there is none to compare with. B is the one that is drawn.
+	// A is the profile before; nil: there is none to compare with. B is the drawn profile.
 	A *apiclient.CodeProfile
 	B apiclient.CodeProfile
 	apiclient.DrawnProfile
 	// Drawing is the flame graph.
 	Drawing template.HTML
-	// Search marks functions; Found is the share of the samples with one, in words.
+	// Search marks functions; Found is the share of samples with one of them, in words.
 	Search, Found string
 	// Type is the type of samples that is asked for; empty: that of the profile.
 	Type string
-	// Zoomed is the name of the frame that has the whole width; empty: all have. Lost is set if the address
-	// asks for one that is not there.
+	// Zoomed is the name of the frame that fills the whole width; empty: none. Lost is set if the
+	// address asks for a frame that is not there.
 	Zoomed string
 	Lost   bool
 	// Rows are the functions in words.
 	Rows []functionRow
-	// Swap is the difference the other way round, Downloads are the files.
+	// Swap leads to the difference the other way round, Downloads to the files.
 	Swap      string
 	Downloads []link
 }
@@ -127,7 +127,7 @@ type functionRow struct {
 	Name, File string
 	// Cells are the values in the order of the columns.
 	Cells []string
-	// Only says that one side lacks it; empty: none does.
+	// Only says that one side lacks the function; empty: neither does.
 	Only string
 }
 

@@ -20,14 +20,14 @@ type view struct {
 	template string
 	// Title of the page, without the name of the service.
 	Title string
-	// Area is the address of the entry of the navigation to which it belongs; empty: none.
+	// Area is the address of the page's entry in the navigation; empty: none.
 	Area string
 	// Crumbs lead to the page, without the overview and the page itself.
 	Crumbs []link
-	// Live is the subject of its live updates; empty: there are none. Revision is what the
-	// page shows of it, and must be read before everything else.
+	// Live is the subject of live updates; empty: there are none. Revision is the shown revision of
+	// the subject, and must be read before everything else.
 	Live, Revision string
-	// Ended is set for a page that has had live updates, and of which nothing changes any more.
+	// Ended is set for a page that had live updates and no longer changes.
 	Ended bool
 	// APIPath is the address of the API that answers what the page shows, Command the
 	// command line that prints it; both may be empty.
@@ -51,7 +51,7 @@ type frame struct {
 func (f frame) SignedIn() bool { return f.Who.Role != "" }
 
 // parse reads the templates: each page is a file of its own name, between the head and the foot of the frame. All are in one
-// set, so that pages share the parts: copies for each page took several megabytes, which the garbage collector looked at.
+// set, so that pages share the parts: copies for each page took several megabytes, which the garbage collector scanned.
 func parse(words template.FuncMap) (*template.Template, error) {
 	set, err := template.New("pages").Funcs(words).ParseFS(templateFiles, "templates/*.html")
 	if err != nil {
@@ -60,10 +60,10 @@ func parse(words template.FuncMap) (*template.Template, error) {
 	return set, nil
 }
 
-// policy allows nothing but what this server itself sends, and nothing within the page.
+// policy allows only what this server itself sends, and nothing inline.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// keptPage bounds the memory of a page that is used again, in bytes: few pages are larger.
+// keptPage bounds the memory of a page that is reused, in bytes: few pages are larger.
 const keptPage = 1 << 20
 
 // render writes a page.
@@ -95,8 +95,8 @@ func (p *Pages) render(w http.ResponseWriter, v *visit, status int, shown *view)
 	_, _ = w.Write(out.Bytes()) // fails only if the client is gone
 }
 
-// protect adds the headers of every page. Its address goes to no other site, but stays
-// known here: without it, a browser would hide the origin of forms.
+// protect adds the headers of every page. The page's address goes to no other site, but to this
+// one: without it, a browser would hide the origin of forms.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Referrer-Policy", "same-origin")

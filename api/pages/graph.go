@@ -17,7 +17,7 @@ import (
 	"github.com/benchloom/benchloom/internal/graphdraw"
 )
 
-// graphAPI answers the page of graphs.
+// graphAPI backs the graph pages.
 type graphAPI interface {
 	Graph(ctx context.Context, ref string) (apiclient.GraphDetail, error)
 	SignOff(ctx context.Context, ref string, in apiclient.SignOff) (apiclient.Operation, error)
@@ -34,16 +34,16 @@ func (p *Pages) graphPages() []page {
 // graphView is the content of the page of a graph, or of a set of graphs.
 type graphView struct {
 	apiclient.GraphDetail
-	// Whole reports that it is the set.
+	// Whole is set if the page shows the set.
 	Whole   bool
 	Drawing drawing
 	// SignOffs wait for an answer, and so do SignOffsMore others.
 	SignOffs     []waitingSignOff
 	SignOffsMore int
-	// Listed are the jobs on this page, of Matching that are not narrowed away.
+	// Listed are the jobs on this page, out of Matching that Show and Group leave.
 	Listed   []graphNode
 	Matching int
-	// Show and Group narrow them; empty: they do not. Choices are the states that occur.
+	// Show and Group narrow the jobs; empty: they do not. Choices are the states that occur.
 	Show, Group string
 	Choices     []string
 	// Next is the place at which the list continues; empty: this is its end.
@@ -69,26 +69,26 @@ type graphNode struct {
 	// Needs are its inputs, of which NeedsMore are left out.
 	Needs     []need
 	NeedsMore int
-	// Blame is the job that its reason names; nil: there is none.
+	// Blame is the job that the reason names; nil: none.
 	Blame *blame
 }
 
 // blame is a reason, with the job at fault.
 type blame struct {
 	need
-	// Why leads to the job's name, More counts others.
+	// Why is the text before the job's name, More counts others.
 	Why  string
 	More int
 }
 
-// Note says what else is to be said of a job.
+// Note returns the note on a job, without its reason.
 func (n graphNode) Note() string {
 	without := n.GraphNode
 	without.Reason = nil
 	return cli.NodeNote(without)
 }
 
-// Repeatable reports that the job may run again.
+// Repeatable reports whether the job may run again.
 func (n graphNode) Repeatable() bool { return repeatable(n.GraphNode) }
 
 // Address leads to the job; empty: no collector runs it.
@@ -103,7 +103,7 @@ func repeatable(n apiclient.GraphNode) bool {
 	return n.State.Ended() && !n.Input && !n.Replaced && n.Stage != bench.StageVerify && (n.Kind != graph.KindBuild || n.State != graph.Success)
 }
 
-// reasonWords lead from a node to the job at fault.
+// reasonWords link a job to the job at fault.
 var reasonWords = map[graph.ReasonCode]string{
 	graph.Waits: "it waits for", graph.InputFailed: "a failure of", graph.InputCancelled: "somebody cancelled", graph.LimitPassed: "no success in time of",
 	graph.NoSignOff: "nobody signed off",
@@ -114,7 +114,7 @@ type need struct {
 	Job       bench.JobKey
 	Title     string
 	Condition graph.Condition
-	// Service reports that no collector runs it, so that it has no page of its own.
+	// Service reports that no collector runs the job, so it has no page of its own.
 	Service bool
 }
 
@@ -136,25 +136,25 @@ type drawing struct {
 // box is a box of a drawing.
 type box struct {
 	graphdraw.Box
-	// Title and Line stand in it; Words says all, also what they leave out.
+	// Title and Line are in the box; Words says all, including what they leave out.
 	Title, Line, Words string
 	Status             graph.Status
 	Href               string
-	// Replaced reports that all its jobs count no longer, Input that they belong to an
+	// Replaced reports that none of its jobs counts any longer, Input that all belong to an
 	// earlier graph.
 	Replaced, Input bool
 }
 
 const (
-	// graphRows bounds the jobs in a page of the table, shownNeeds what one of them needs,
-	// shownSignOffs those that are asked.
+	// graphRows bounds the jobs on a page of the table, shownNeeds the listed needs of one job,
+	// shownSignOffs the sign-offs.
 	graphRows, shownNeeds, shownSignOffs = 200, 4, 10
 	// boxText bounds the characters in a line of a box: wider letters are cut off there.
 	boxText = 26
 )
 
-// graphShapes are the shapes of states, in a square of 16: colours alone say nothing to
-// many.
+// graphShapes are the shapes of states, in a square of 16: many people cannot rely on colours
+// alone.
 var graphShapes = map[graph.Status]string{
 	graph.Blocked:   "M2 2h12v12h-12z M5 5v6h6v-6z",
 	graph.Ready:     "M8 1a7 7 0 1 0 .01 0z M8 4a4 4 0 1 1 -.01 0z",
@@ -234,7 +234,7 @@ func (p *Pages) graph(v *visit) (*view, error) {
 	return shown, nil
 }
 
-// checkShown refuses a state that there is not.
+// checkShown refuses an unknown state.
 func checkShown(show string) error {
 	var names []string
 	for _, s := range graph.Statuses() {
@@ -371,8 +371,8 @@ func short(text string) string {
 	return text
 }
 
-// ShapeX and ShapeY are where the shape of a box is, Right where its text begins, and
-// TextWidth the room of that, in units of the drawing.
+// ShapeX and ShapeY are the place of the shape of a box, Right is where its text begins, and
+// TextWidth the room for it, in units of the drawing.
 func (b box) ShapeX() int    { return b.X + 7 }
 func (b box) ShapeY() int    { return b.Y + (graphdraw.BoxHeight-16)/2 }
 func (b box) Right() int     { return b.X + 30 }

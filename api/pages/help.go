@@ -29,13 +29,13 @@ type key struct {
 	link
 }
 
-// chartKey is a key, or several that do alike, with its effect.
+// chartKey is a key, or several with the same effect, with that effect.
 type chartKey struct {
 	Keys   []string
 	Effect string
 }
 
-// chartKeys are those that the module chart.js knows.
+// chartKeys are the keys that the module chart.js knows.
 var chartKeys = []chartKey{
 	{[]string{"←", "→", "Home", "End"}, "go to another point"},
 	{[]string{"Shift"}, "with one of these: mark the part from here"},
@@ -44,8 +44,8 @@ var chartKeys = []chartKey{
 	{[]string{"Escape"}, "close what is told"},
 }
 
-// accessKeys are the access keys of the entries of the navigation, by address. Browsers ask
-// for further keys with them, so that they get in the way of nothing.
+// accessKeys are the access keys of the entries of the navigation, by address. Browsers require
+// further keys with them, so they get in the way of nothing.
 var accessKeys = map[string]string{"/": "o", "/queues": "q", "/collectors": "c", "/sizeclasses": "s", "/audit": "a", "/help": "h"}
 
 // word is a term with its meaning.
@@ -99,7 +99,7 @@ var (
 	idParts      = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// readGlossary reads the terms of a glossary: paragraphs of Markdown that begin with one in
+// readGlossary reads the terms of a glossary: paragraphs of Markdown that begin with a term in
 // bold. Other paragraphs are left out.
 func readGlossary(text string) []word {
 	var words []word

@@ -17,12 +17,12 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-// historyAPI answers the page of a history.
+// historyAPI backs the history page.
 type historyAPI interface {
 	History(ctx context.Context, project string, q apiclient.HistoryQuery) (apiclient.History, error)
 }
 
-// Parameters of the page of a history.
+// Parameters of the history page.
 const (
 	typeParameter  = "type"
 	fromParameter  = "from"
@@ -36,7 +36,7 @@ const (
 	chartParameter = "chart"
 )
 
-// historyChoices are the values of parameters that have a few; the first is the default.
+// historyChoices lists the parameters with a few possible values; the first value is the default.
 var historyChoices = []struct {
 	name, label string
 	values      []string
@@ -62,7 +62,7 @@ func (p *Pages) historyPages() []page {
 // historyAddress returns the address of the history of a project.
 func historyAddress(project string) string { return "/projects/" + segments(project) + "/history" }
 
-// historyView is the content of the page of a history.
+// historyView is the content of the history page.
 type historyView struct {
 	apiclient.History
 	Search, Type, Pin string
@@ -75,18 +75,18 @@ type historyView struct {
 	Zooms []historyZoom
 	// Empty says why no chart is shown.
 	Empty string
-	// Linear is set if a logarithmic scale is asked for, and changes are drawn, which have none.
+	// Linear is set if a logarithmic scale is asked for but changes are drawn, which have none.
 	Linear bool
-	// Open are the values of the chart that is opened; nil: none is.
+	// Open holds the values of the opened chart; nil: none is open.
 	Open *historyValues
-	// CSV and JSON are the addresses of what is shown.
+	// CSV and JSON are addresses of the history.
 	CSV, JSON string
-	// memory of the points of lines, which each chart uses again.
+	// memory holds the points of lines; each chart reuses it.
 	memory struct {
 		points [][]chart.Point
 		widths []float64
 	}
-	// remarks are shared by lines, which are kept: most begin anew with the others.
+	// remarks holds one copy of each text: lines are kept, and most begin anew with the others.
 	remarks map[string]string
 }
 
@@ -103,11 +103,11 @@ type historyZoom struct{ From, To, Text string }
 type historyChart struct {
 	keptChart
 	Name string
-	// Picture is the address of the chart alone, Data that of its values, and Values that of
-	// the page that lists them.
+	// Picture is the address of the chart alone, Data the address of its values, and Values the
+	// address of the page that lists them.
 	Picture, Data, Values string
 	Left                  int
-	// Remarks has those on each line.
+	// Remarks has the remarks on each line.
 	Remarks []lineRemarks
 }
 
@@ -138,8 +138,8 @@ const shownRows = 1000
 type historyRow struct {
 	apiclient.HistoryArtifact
 	Cells []historyCell
-	// Compare leads to the comparison with Against, the others to what the repository shows on
-	// the web; empty: there is nothing, or it is not known where.
+	// Compare leads to the comparison with Against, the others to pages of the repository on the
+	// web; empty: there is no page, or its address is not known.
 	Compare, Against, Diff, Commit, PullRequest string
 }
 
@@ -150,7 +150,7 @@ type historyCell struct {
 	Run                      bench.RunID
 }
 
-// readHistory reads what the address asks for, and refuses what it does not know.
+// readHistory reads the parameters of the address, and refuses unknown values.
 func readHistory(v *visit) (historyView, apiclient.HistoryQuery, error) {
 	out := historyView{Search: v.get(searchParameter), Type: v.get(typeParameter), Pin: v.get(pinParameter), Types: requestTypes}
 	if out.Type != "" && !slices.Contains(requestTypes, out.Type) {
@@ -184,7 +184,7 @@ func (h *historyView) choice(name string) string {
 	return ""
 }
 
-// drawn asks only for what a drawing of a size shows.
+// drawn narrows a query to what a drawing of the given size shows.
 func (h *historyView) drawn(q apiclient.HistoryQuery, size chart.Chart) apiclient.HistoryQuery {
 	plot := size.Plot()
 	q.Columns, q.X, q.Band, q.Bare = plot.Right-plot.Left, h.choice(xParameter), h.choice(bandParameter), true
@@ -228,7 +228,7 @@ func (p *Pages) history(v *visit) (*view, error) {
 		own.Del(openParameter)
 		own.Set(chartParameter, c.Name)
 		one.Picture = historyAddress(project) + "/chart.svg" + query(own)
-		// The artifacts of the drawing, whatever is measured meanwhile or was left out here.
+		// Name the drawn artifacts: more may be measured meanwhile, and this address may name none.
 		own.Set(typeParameter, string(out.History.Type))
 		own.Set(fromParameter, out.Artifacts[0].Tag)
 		own.Set(toParameter, out.Newest().Tag)
@@ -288,7 +288,7 @@ func (h *historyView) why(opened bool) string {
 	return "No series fits the words."
 }
 
-// zooms adds the ways to other parts.
+// zooms adds links to other parts.
 func (h *historyView) zooms() {
 	n := len(h.Artifacts)
 	add := func(from, to, text string) { h.Zooms = append(h.Zooms, historyZoom{from, to, text}) }
@@ -310,8 +310,8 @@ func (h *historyView) zooms() {
 	}
 }
 
-// nameOf names a chart, also that of the series without the parameter by which charts are
-// split.
+// nameOf names a chart, including the chart of the series without the parameter by which charts
+// are split.
 func (h *historyView) nameOf(c apiclient.HistoryChart) string {
 	return cmp.Or(c.Name, "no "+h.choice(splitParameter))
 }
@@ -319,7 +319,7 @@ func (h *historyView) nameOf(c apiclient.HistoryChart) string {
 // percentUnit is the unit of changes.
 const percentUnit = "%"
 
-// logScale is the scale of logarithms.
+// logScale is the logarithmic scale.
 const logScale = "log"
 
 // Changes reports whether changes are drawn instead of values.
@@ -366,7 +366,7 @@ func (h *historyView) draw(c apiclient.HistoryChart) (chart.Chart, []historyLine
 	return out, lines
 }
 
-// along returns the places of artifacts on the x axis.
+// along returns a function that places artifacts on the x axis.
 func (h *historyView) along() func(at int) float64 {
 	if h.choice(xParameter) == "date" {
 		return func(at int) float64 { return float64(h.Artifacts[at].At.Unix()) }
@@ -407,7 +407,7 @@ func (h *historyView) ticks() []chart.Tick {
 	return ticks
 }
 
-// unitOf returns the unit in which values are drawn, and what they are multiplied with.
+// unitOf returns the unit in which values are drawn, and the factor for them.
 func unitOf(l apiclient.HistoryLine) (unit string, factor float64) {
 	if l.Relative {
 		return percentUnit, 100
@@ -415,7 +415,7 @@ func unitOf(l apiclient.HistoryLine) (unit string, factor float64) {
 	return report.UnitSign(l.Unit)
 }
 
-// line returns a line with the typical width of its values, and its unit. Its points are in the memory of others.
+// line returns a line, the typical width of its values, and its unit. Its points reuse the memory of others.
 func (h *historyView) line(l apiclient.HistoryLine, change bool, others []chart.Point) (out chart.Line, noise float64, unit string) {
 	out.Name = l.Name
 	unit, factor := unitOf(l)
@@ -435,8 +435,8 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool, others []chart.
 		out.Points = append(out.Points, chart.Point{X: x(at), Y: math.NaN(), Low: math.NaN(), High: math.NaN(), Failed: failed})
 	}
 	widths := slices.Grow(h.memory.widths[:0], len(low))
-	breaks, gaps, failures := l.Breaks, l.Gaps, l.Failures // those that follow, by artifact
-	failedBefore := func(end int) {                        // those without a value
+	breaks, gaps, failures := l.Breaks, l.Gaps, l.Failures // the rest, by artifact
+	failedBefore := func(end int) {                        // adds the failures without a value
 		for last := -1; len(failures) > 0 && failures[0].At < end; failures = failures[1:] {
 			if at := failures[0].At; at != last {
 				nothing(at, true)
@@ -449,7 +449,7 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool, others []chart.
 		for len(gaps) > 0 && gaps[0] < at {
 			gaps = gaps[1:]
 		}
-		// A gap stays one; without the points that the drawing does not show, each that shows is named.
+		// A line without some of its points lists its gaps; in a full line, each artifact without a value is one.
 		if last >= 0 && (len(gaps) > 0 && gaps[0] == at || l.Points == 0 && at > last+1) {
 			nothing(last+1, false)
 		}
@@ -499,7 +499,7 @@ func (h *historyView) line(l apiclient.HistoryLine, change bool, others []chart.
 }
 
 // nth returns the n-th smallest of values, counted from 0, without putting all of them in order (C. A. R. Hoare, Algorithm 65:
-// Find, CACM 4, 1961). It moves them; NaN is no value.
+// Find, CACM 4, 1961). It reorders values, none of which may be NaN.
 func nth(values []float64, n int) float64 {
 	for len(values) > 1 {
 		pivot := values[len(values)/2]
@@ -530,7 +530,7 @@ func nth(values []float64, n int) float64 {
 
 // describe says in words what a line shows.
 func (h *historyView) describe(i int, l apiclient.HistoryLine) historyLine {
-	out := historyLine{Name: l.Name, Class: i, Count: cmp.Or(l.Points, len(l.At))} // only those may be here that the drawing shows
+	out := historyLine{Name: l.Name, Class: i, Count: cmp.Or(l.Points, len(l.At))} // At may have only the points that the drawing shows
 	n := len(l.Values)
 	for _, b := range l.Breaks {
 		out.note(b.At, h.remark("begins anew at "+h.Artifacts[b.At].Tag+": "+b.Reason))
@@ -568,7 +568,7 @@ func shownValue(l apiclient.HistoryLine, i int) string {
 	return report.Value(l.Values[i], l.Unit)
 }
 
-// moved writes a change since another value; empty: that was zero.
+// moved writes the change between two values; empty: from is zero.
 func moved(from, to float64) string {
 	if from == 0 {
 		return ""
@@ -576,7 +576,7 @@ func moved(from, to float64) string {
 	return fmt.Sprintf("%+.2f %%", 100*(to/from-1))
 }
 
-// values lists the values of a chart by artifact, each with the ways to its source.
+// values lists the values of a chart by artifact, each with links to its source.
 func (h *historyView) values(c apiclient.HistoryChart, source sourceLinks) *historyValues {
 	out := &historyValues{Chart: h.nameOf(c)}
 	places := make([]map[int]int, len(c.Lines))

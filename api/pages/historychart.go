@@ -35,7 +35,7 @@ func (p *Pages) chartValues(w http.ResponseWriter, r *http.Request) {
 // asking says what of a chart is asked for.
 type asking func(h *historyView, q apiclient.HistoryQuery) apiclient.HistoryQuery
 
-// answerChart answers with one chart in another form than that of a page.
+// answerChart answers with one chart in a form other than a page.
 func (p *Pages) answerChart(w http.ResponseWriter, r *http.Request, contentType string, asked asking, write func(h *historyView) ([]byte, error)) {
 	v, err := p.visit(r, append(slices.Clone(historyParameters), chartParameter))
 	if err == nil {

@@ -17,7 +17,7 @@ import (
 // of thousands of artifacts.
 const maxKeptCharts = 8 << 20
 
-// keptChart is a drawing with what is said of its lines.
+// keptChart is a drawing with the words about its lines.
 type keptChart struct {
 	ID    string
 	SVG   template.HTML
@@ -64,8 +64,8 @@ func (c packedChart) size() int {
 	return n
 }
 
-// keptCharts keeps drawings by what they show: most charts of a history are those of the one
-// before, with other words or in another order. The charts that were unused for longest are
+// keptCharts keeps drawings by their content: most charts of a history are also in the previous
+// one, with other words or in another order. The charts that were unused for longest are
 // dropped.
 type keptCharts struct {
 	cache *ttlcache.Cache[string, packedChart]
@@ -86,12 +86,12 @@ func (k keptCharts) of(h *historyView) *suitableCharts {
 	return &suitableCharts{cache: k.cache, view: h, look: fmt.Sprintf("%q", look), found: make(map[string]packedChart)}
 }
 
-// suitableCharts are those that look as one visitor has asked for.
+// suitableCharts are the drawings that look as one visitor has asked for.
 type suitableCharts struct {
 	cache *ttlcache.Cache[string, packedChart]
 	view  *historyView
 	look  string
-	// found are those that were asked for and are there: they may be dropped meanwhile.
+	// found holds the requested drawings that are there: the cache may drop them meanwhile.
 	found map[string]packedChart
 }
 

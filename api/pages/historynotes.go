@@ -9,7 +9,7 @@ import (
 
 // historyNote is a remark on a line.
 type historyNote struct {
-	// At is the number of the artifact that it is about.
+	// At is the number of the artifact that the remark is about.
 	At   int
 	Text string
 }
@@ -17,7 +17,7 @@ type historyNote struct {
 // note adds a remark about an artifact.
 func (l *historyLine) note(at int, text string) { l.Notes = append(l.Notes, historyNote{at, text}) }
 
-// remark returns a text that other lines may have as well, in the same memory.
+// remark returns the one copy of a text that several lines may have.
 func (h *historyView) remark(text string) string {
 	if same, known := h.remarks[text]; known {
 		return same
@@ -35,7 +35,7 @@ type sharedNote struct {
 	Lines int
 }
 
-// lineRemarks are the remarks on one line: its own, and what refers to those that it shares, such as "notes 1–3, 5".
+// lineRemarks are the remarks on one line: its own, and a reference to those that it shares, such as "notes 1–3, 5".
 type lineRemarks struct {
 	Own    []string
 	Shared string

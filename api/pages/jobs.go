@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
-// jobAPI answers the pages of jobs and runs, and retries jobs.
+// jobAPI backs the pages of jobs and runs, and retries jobs.
 type jobAPI interface {
 	Job(ctx context.Context, key bench.JobKey) (apiclient.JobDetail, error)
 	ExplainJob(ctx context.Context, key bench.JobKey) (diagnose.JobExplanation, error)
@@ -37,10 +37,10 @@ type jobView struct {
 	Why diagnose.JobExplanation
 	// Attempts are its runs with their costs, the newest first.
 	Attempts []attempt
-	// TestCases that are shown; all, if that is asked for.
+	// Shown are the shown test cases; all of them on request.
 	Shown []bench.TestCase
 	Whole bool
-	// Made lists the profile that it has made; nil: it measures.
+	// Made lists the profile made by the job; nil: it measures.
 	Made *madeProfiles
 	// Workflow is its address in the Temporal Web UI; empty: not known.
 	Workflow string

@@ -15,7 +15,7 @@ const laneWidth = 1000
 // lanes shows when each collector worked for a request: a lane per collector, with its runs
 // and the gaps between them.
 type lanes struct {
-	// From and To are the begin of the first run and the end of the last.
+	// From and To are the beginning of the first run and the end of the last.
 	From, To time.Time
 	Rows     []lane
 }
@@ -24,7 +24,7 @@ type lanes struct {
 type lane struct {
 	Collector string
 	Runs      []laneRun
-	// Busy is the time of its runs, Idle that between them.
+	// Busy is the time of its runs, Idle the time between them.
 	Busy, Idle time.Duration
 	// Retries and Escalations count the runs with these reasons, Lost those that were lost.
 	Retries, Escalations, Lost int

@@ -7,7 +7,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// overviewAPI answers the overview.
+// overviewAPI backs the overview.
 type overviewAPI interface {
 	Overview(ctx context.Context) (apiclient.Overview, error)
 	Projects(ctx context.Context) ([]apiclient.Project, error)

@@ -25,7 +25,7 @@ type Config struct {
 	// Now is the clock.
 	Now func() time.Time
 	Log *slog.Logger
-	// Random draws the keys that tell a form that is sent twice from two forms.
+	// Random draws the keys that tell one form sent twice from two forms.
 	Random io.Reader
 	// Stopping returns a channel that is closed when the server of a request stops; nil:
 	// it never does.
@@ -47,7 +47,7 @@ type Pages struct {
 	live      *live
 	charts    keptCharts
 	samples   keptSamples
-	// written holds the memory of pages that were sent, to be used again.
+	// written holds the memory of sent pages, for reuse.
 	written spare.Memory[bytes.Buffer]
 }
 
@@ -190,8 +190,8 @@ func (p *Pages) answer(one page) http.HandlerFunc {
 // maxForm bounds a form, in bytes.
 const maxForm = 64 << 10
 
-// act carries out an action and shows its effect. The address that it leads to is that of
-// an ordinary page, so that a reload repeats nothing.
+// act carries out an action and shows its effect. It redirects to an ordinary page, so that a
+// reload repeats nothing.
 func (p *Pages) act(one action) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)

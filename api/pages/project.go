@@ -8,7 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// projectAPI answers the page of a project, and looks at its commits.
+// projectAPI backs the project page, and looks at its commits.
 type projectAPI interface {
 	Project(ctx context.Context, name string) (apiclient.Project, error)
 	SyncProject(ctx context.Context, project string) (apiclient.SourceState, error)

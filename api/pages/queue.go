@@ -8,7 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-// queueAPI answers the pages of queues, and pauses and resumes projects.
+// queueAPI backs the queue pages, and pauses and resumes projects.
 type queueAPI interface {
 	Queue(ctx context.Context, project string) (apiclient.Queue, error)
 	Shares(ctx context.Context, by, name string) (apiclient.Shares, error)
@@ -34,7 +34,7 @@ const shownRequests = 200
 // queueView is the order of one project's requests.
 type queueView struct {
 	apiclient.Queue
-	// Left counts those that are not shown.
+	// Left counts the requests that are not shown.
 	Left int
 	Act  act
 }

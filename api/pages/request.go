@@ -13,7 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// requestAPI answers the pages of requests and of the audit, and acts on requests.
+// requestAPI backs the pages of requests and of the audit, and acts on requests.
 type requestAPI interface {
 	Request(ctx context.Context, ref string) (apiclient.RequestDetail, error)
 	RequestJobs(ctx context.Context, ref string, q apiclient.JobQuery) (apiclient.JobList, error)
@@ -40,33 +40,33 @@ func (p *Pages) requestPages() []page {
 // requestView is the content of the page of a request.
 type requestView struct {
 	apiclient.RequestDetail
-	// Sentence says where it stands.
+	// Sentence says where the request stands.
 	Sentence string
-	// Why explains what it waits for; nil for a request that has ended.
+	// Why explains what the request waits for; nil for a request that has ended.
 	Why *apiclient.RequestExplanation
-	// Errors are the failures, each with the job that it concerns.
+	// Failures are the errors, each with the job that it concerns.
 	Failures []failure
 	Lanes    lanes
 	// Listed are the jobs that are shown. Part is set when there are more.
 	Listed []listedJob
 	Part   bool
-	// Show is the status to which they are narrowed; empty: those that matter most.
+	// Show is the status to which the jobs are narrowed; empty: to those that matter most.
 	Show string
-	// Choices are the states to which they can be narrowed.
+	// Choices are the states to which the jobs can be narrowed.
 	Choices []string
 	Order   order
 	// Next is the cursor of the next page of jobs.
 	Next    string
 	Audit   apiclient.AuditList
 	Actions []act
-	// Made lists its profiles; nil: it is none of profiles.
+	// Made lists the profiles of the request; nil: it makes none.
 	Made *madeProfiles
-	// Temporal is the address of its workflow, Commit and PullRequest are those of what it
+	// Temporal is the address of its workflow, Commit and PullRequest are the addresses of what it
 	// measures; empty: not known.
 	Temporal, Commit, PullRequest string
 }
 
-// Compared is the artifact with which the request's is compared; empty: it is not, or not yet.
+// Compared is the artifact with which the artifact of the request is compared; empty: none, or none yet.
 func (r requestView) Compared() string {
 	if r.Verification != nil {
 		return r.Verification.Baseline
@@ -78,7 +78,7 @@ func (r requestView) Compared() string {
 type failure struct {
 	apiclient.RunError
 	Job apiclient.Job
-	// Anchor tells it from the others, however many come before it.
+	// Anchor identifies it, however many come before it.
 	Anchor string
 }
 
@@ -91,7 +91,7 @@ type listedJob struct {
 	Last     *apiclient.Run
 }
 
-// Name returns what a job is called: its own name, its command, or its test cases.
+// Title returns the name to show: the job's own name, its command, or its test cases.
 func (j listedJob) Title() string { return jobTitle(j.Job) }
 
 func jobTitle(j apiclient.Job) string {
@@ -132,7 +132,7 @@ func (p *Pages) request(v *visit) (*view, error) {
 		return nil, err
 	}
 	shown := &view{template: "request", Live: "request:" + id, APIPath: "/api/v1/requests/" + id, Command: "benchloom request show " + id}
-	// Before what is shown is read: a change in between is told once more.
+	// Read before what is shown: a change in between is then told once more.
 	revision, err := v.api.Revision(v.Context(), shown.Live)
 	if err != nil {
 		return nil, err
@@ -180,8 +180,8 @@ func (p *Pages) request(v *visit) (*view, error) {
 	return shown, nil
 }
 
-// requestID returns the ID of the request that the address names, which may do so by the
-// tag of its artifact.
+// requestID returns the ID of the request that the address names, by ID or by the tag of its
+// artifact.
 func (v *visit) requestID() (string, error) {
 	ref := v.PathValue("request")
 	if id, err := bench.ParseRequestID(ref); err == nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/benchloom/benchloom/internal/graphset"
 )
 
-// retriggerAPI answers the page of retriggers.
+// retriggerAPI backs the retrigger page.
 type retriggerAPI interface {
 	Retrigger(ctx context.Context, ref string, r apiclient.Retrigger, preview bool) (apiclient.RequestOperation, error)
 	Rerun(ctx context.Context, ref string, r apiclient.Retrigger, preview bool) (apiclient.RequestOperation, error)
 }
 
-// Parameters of the page of retriggers: those of its form.
+// Parameters of the retrigger page and its form.
 const (
 	jobParameter        = "job"
 	downstreamParameter = "downstream"
@@ -45,19 +45,19 @@ func (v *visit) runAgain(as, ref string, in apiclient.Retrigger, preview bool) (
 // selectorFields are the parameters that choose jobs by what they are.
 var selectorFields = []string{"kind", "stage", "state", "target", "benchmark"}
 
-// retriggerView is the content of the page that chooses jobs of a graph which run again.
+// retriggerView is the content of the page that chooses jobs of a graph to run again.
 type retriggerView struct {
 	apiclient.GraphDetail
-	// Named are the jobs that are named.
+	// Named are the jobs that the address names.
 	Named []apiclient.GraphNode
 	// Choices are the properties by which jobs are chosen, besides the benchmark.
 	Choices   []choice
 	Benchmark string
-	// Downstream are the answers to what becomes of jobs that need them; Chosen is the one
-	// given, or none.
+	// Downstream are the answers to what becomes of dependent jobs; Chosen is the given answer, or
+	// none.
 	Downstream []graphset.Answer
 	Chosen     string
-	// As is the way in which they run again, [asNew] or [asRerun], and Times how often.
+	// As is the way in which the jobs run again, [asNew] or [asRerun], and Times how often.
 	As    string
 	Times int
 	// Asked reports that something was chosen, Preview what that means: the first of so many
@@ -139,7 +139,7 @@ func (p *Pages) retrigger(v *visit) (*view, error) {
 	}, nil
 }
 
-// checkAs refuses a way to run jobs again that there is not.
+// checkAs refuses an unknown way to run jobs again.
 func checkAs(as string) error {
 	if as != asNew && as != asRerun {
 		return badParameter(asParameter, as, "it may be "+joined([]string{asNew, asRerun}))
@@ -177,7 +177,7 @@ func (r *retriggerView) ask(v *visit, in apiclient.Retrigger) error {
 	return nil
 }
 
-// choicesOf lists what jobs that have ended can be chosen by.
+// choicesOf lists the properties by which jobs that have ended can be chosen.
 func choicesOf(d apiclient.GraphDetail, v *visit) []choice {
 	all := []choice{{Name: "kind", Label: "Kind"}, {Name: "stage", Label: "Stage"}, {Name: "state", Label: "State"}, {Name: "target", Label: "Target"}}
 	for _, n := range d.Nodes {
@@ -199,7 +199,7 @@ func choicesOf(d apiclient.GraphDetail, v *visit) []choice {
 	return all
 }
 
-// retriggerFields are the hidden fields of the form that does what was previewed.
+// retriggerFields returns the hidden fields of the form that does what was previewed.
 func retriggerFields(in apiclient.Retrigger) []field {
 	var fields []field
 	for _, job := range in.Jobs {

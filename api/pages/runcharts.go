@@ -57,7 +57,7 @@ const (
 	plotsShown = 24
 )
 
-// plot is a chart that is to be drawn.
+// plot is a chart to draw.
 type plot struct {
 	metric string
 	series []profiler.Series
@@ -65,7 +65,7 @@ type plot struct {
 	left int
 }
 
-// plots chooses the charts: one for each metric, or all series of the metric that is asked for.
+// plots chooses the charts: one for each metric, or all series of the requested metric.
 func (p *profileView) plots() (shown []plot, left int) {
 	var list []profiler.Series
 	for _, s := range p.Shown.Series {
@@ -110,7 +110,7 @@ type profileLine struct {
 	Name, Mean, Most string
 }
 
-// chartUnit returns the unit of a chart's axis, and what values are multiplied with.
+// chartUnit returns the unit of a chart's axis, and the factor for values.
 func chartUnit(unit profiler.Unit) (sign string, factor float64) {
 	switch unit {
 	case profiler.Ratio:
@@ -135,11 +135,11 @@ func lineName(s profiler.Series) string {
 	return "the " + string(s.Scope)
 }
 
-// gapSeconds is the time without a sample from which a line is interrupted.
+// gapSeconds is the time without a sample that interrupts a line.
 const gapSeconds = 1.0
 
-// leastSpan is the least range of an axis, as a share of the largest value: free memory that hardly changes looks so, and the labels of
-// its axis need no more digits than there is room for.
+// leastSpan is the least range of an axis, as a share of the largest value: free memory that hardly changes then looks steady, and
+// the labels of the axis fit.
 const leastSpan = 0.2
 
 // draw draws a chart of the time between two seconds.
@@ -207,14 +207,14 @@ func secondTicks(from, to float64) []chart.Tick {
 // phaseMeasuring is the phase of the measured commands.
 const phaseMeasuring = "measuring"
 
-// phases lists the phases of a job in the order of their lanes, each with the word before its lane and its shade. Parts that commands mark
-// have none, as they lie within measuring.
+// phases lists the phases of a job in the order of their lanes, each with the word before its lane and its shade. Parts that commands
+// mark have no shade, as they lie within measuring.
 var phases = []struct{ name, word, class string }{
 	{"fetching", "fetch", "phase-fetching"}, {"building", "build", "phase-building"}, {"preparing", "prepare", "phase-preparing"},
 	{"setting up", "set up", "phase-setup"}, {phaseMeasuring, "measure", "phase-measuring"}, {"uploading", "upload", "phase-uploading"},
 }
 
-// stretches returns when a phase was.
+// stretches returns the times of a phase.
 func (s samples) stretches(name string) []chart.Stretch {
 	one, ok := s.series[profiler.Series{Scope: profiler.ScopeTiming, Name: name}]
 	if !ok {
@@ -250,7 +250,7 @@ const (
 	digitWidth = 8
 )
 
-// phaseLanes draw the phases below each other, and the numbers of the measured commands below them, over the time of the charts.
+// phaseLanes draws the phases below each other, and the numbers of the measured commands below them, on the time axis of the charts.
 type phaseLanes struct {
 	Rows    []phaseLane
 	Numbers []laneNumber
@@ -262,7 +262,7 @@ type phaseLanes struct {
 	More int
 }
 
-// phaseLane is a phase.
+// phaseLane is the lane of a phase.
 type phaseLane struct {
 	Name, Title, Class, Path string
 	Y                        int
@@ -344,7 +344,7 @@ func (s samples) order() []int {
 	return out
 }
 
-// commandTable lists the measured commands of an attempt with some of its series.
+// commandTable lists the measured commands of an attempt with some of their series.
 type commandTable struct {
 	Columns []string
 	Rows    []commandRow
@@ -355,7 +355,7 @@ type commandTable struct {
 // commandRow is a measured command.
 type commandRow struct {
 	profiler.Command
-	// From and To are its time; empty: it was not timed.
+	// From and To are the command's time; empty: not timed.
 	From, To string
 	Cells    []commandCell
 }
@@ -364,7 +364,7 @@ type commandRow struct {
 type commandCell struct{ Mean, Most string }
 
 const (
-	// commandsShown bounds the commands that are listed unless all are asked for, which mostCommands bounds.
+	// commandsShown bounds the listed commands; if all are asked for, mostCommands does.
 	commandsShown, mostCommands = 25, 1000
 	// commandSeries bounds the series of the table.
 	commandSeries = 6
@@ -385,7 +385,7 @@ func (p *profileView) commandsOf(s samples) (out commandTable) {
 			list = append(list, one)
 		}
 	}
-	// The job's first: they are about the command alone.
+	// The job's series first: they are about the command alone.
 	slices.SortFunc(list, func(a, b profiler.SeriesSummary) int {
 		return cmp.Or(cmp.Compare(a.Scope, b.Scope), compareSeries(a.Series, b.Series))
 	})

@@ -18,13 +18,13 @@ const (
 	keptSamplesFor = time.Minute
 )
 
-// keptSamples keeps what was read of runs that go on: their pages are read again with each upload, and then ask only for what has
+// keptSamples keeps what was read of runs that go on: their pages are read again with each upload, and then need only what has
 // arrived since.
 type keptSamples struct {
 	cache *ttlcache.Cache[samplesKey, readPart]
 }
 
-// samplesKey tells what is kept from each other: different filters read different series.
+// samplesKey is the key of kept samples: different filters read different series.
 type samplesKey struct {
 	run     bench.RunID
 	attempt string
@@ -52,8 +52,8 @@ func newKeptSamples(bytes uint64) keptSamples {
 	)}
 }
 
-// of returns what is kept of an attempt; the zero value: nothing is that has all of the series that are asked for. One that has
-// appeared since was not asked for before, and may have come with the part that was read last.
+// of returns what is kept of an attempt; the zero value if that lacks a requested series. A series that has appeared since was
+// not asked for before, and may have come with the part that was read last.
 func (k keptSamples) of(key samplesKey, names []string) readPart {
 	item := k.cache.Get(key)
 	if item == nil || slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(item.Value().asked, name) }) {
@@ -65,7 +65,7 @@ func (k keptSamples) of(key samplesKey, names []string) readPart {
 // keep keeps what was read of an attempt that goes on.
 func (k keptSamples) keep(key samplesKey, part readPart) { k.cache.Set(key, part, ttlcache.DefaultTTL) }
 
-// drop forgets an attempt: its page is not read again by itself.
+// drop forgets an attempt whose page is not read again on its own.
 func (k keptSamples) drop(key samplesKey) { k.cache.Delete(key) }
 
 // read reads what has arrived of an attempt since the part before. It reports whether there is more than a page shows.

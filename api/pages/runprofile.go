@@ -15,13 +15,13 @@ import (
 	"github.com/benchloom/benchloom/internal/profiler"
 )
 
-// profileAPI answers what was sampled during runs.
+// profileAPI reads the samples of runs.
 type profileAPI interface {
 	Profile(ctx context.Context, run bench.RunID) (apiclient.Profile, error)
 	ProfileMetrics(ctx context.Context, run bench.RunID, from int, series ...string) (apiclient.ProfileMetrics, error)
 }
 
-// Parameters of what was sampled during a run, beside from and to, which are seconds since its beginning.
+// Parameters of the samples of a run, besides from and to, which are seconds since its beginning.
 const (
 	attemptParameter = "attempt"
 	scopeParameter   = "scope"
@@ -34,7 +34,7 @@ var profileScopes = []string{string(profiler.ScopeJob), string(profiler.ScopeMac
 
 // profileQuery holds the parameters of the address.
 type profileQuery struct {
-	// From and To are seconds since the run's beginning; 0: as far as there is something.
+	// From and To are seconds since the run's beginning; 0: as far as the samples go.
 	From, To float64
 	Scope    profiler.Scope
 	Metric   profiler.Metric
@@ -44,7 +44,7 @@ type profileQuery struct {
 	All bool
 }
 
-// readProfileQuery reads what the address asks for, and refuses what it does not know.
+// readProfileQuery reads the parameters of the address, and refuses unknown values.
 func readProfileQuery(v *visit) (q profileQuery, err error) {
 	for name, at := range map[string]*float64{fromParameter: &q.From, toParameter: &q.To} {
 		given := v.get(name)
@@ -87,7 +87,7 @@ type profileView struct {
 	State apiclient.ProfileState
 	// Over is set if nothing more will arrive.
 	Over bool
-	// Unread is set if it could not be read; nothing else is then.
+	// Unread is set, and nothing else, if samples could not be read.
 	Unread bool
 	// Off is set if the project switches profiling off.
 	Off      bool
@@ -98,7 +98,7 @@ type profileView struct {
 	Summed bool
 	// Shifted is set if times count from the first sample, because the clocks of the collector and of the service differ.
 	Shifted bool
-	// Cut is set if not everything was read, as there is too much.
+	// Cut is set if there is too much to read everything.
 	Cut             bool
 	Scopes, Metrics []string
 	Zooms           []profileZoom
@@ -146,7 +146,7 @@ type sampledSeries struct {
 	batches    []int
 }
 
-// profile shows what was sampled during a run. What cannot be read leaves the rest of the page as it is.
+// profile shows the samples of a run. A failure to read them leaves the rest of the page as it is.
 func (p *Pages) profile(v *visit, r apiclient.RunDetail, q profileQuery) (profileView, error) {
 	out := profileView{
 		profileQuery: q, Scopes: profileScopes,
@@ -207,7 +207,7 @@ func (p *profileView) whyNone(v *visit, r apiclient.RunDetail) error {
 	return nil
 }
 
-// readSamples reads the series of an attempt that are drawn, and its timings. Nothing more arrives if the run is over.
+// readSamples reads the series of an attempt that are drawn, and its timings. Nothing more arrives once the run is over.
 func (p *Pages) readSamples(v *visit, id bench.RunID, of apiclient.ProfileAttempt, q profileQuery, over bool, plots []plot) (s samples, cut bool, err error) {
 	s = samples{series: make(map[profiler.Series]*sampledSeries), measured: make(map[int]chart.Stretch)}
 	names := []string{string(profiler.ScopeTiming) + "/" + phaseMeasuring}
@@ -234,7 +234,7 @@ func (p *Pages) readSamples(v *visit, id bench.RunID, of apiclient.ProfileAttemp
 	s.summary = part.summary
 	byName := make(map[profiler.Series][]profiler.Batch)
 	for _, b := range part.batches {
-		if slices.Contains(names, b.String()) { // others were asked for before
+		if slices.Contains(names, b.String()) { // others were read before
 			byName[b.Series] = append(byName[b.Series], b)
 		}
 	}
@@ -253,7 +253,7 @@ func (p *Pages) readSamples(v *visit, id bench.RunID, of apiclient.ProfileAttemp
 	return s, cut, nil
 }
 
-// origin returns the first moment of which there is anything: a timing has that of its end.
+// origin returns when the first sample or timing begins; a timing has the time of its end.
 func origin(byName map[profiler.Series][]profiler.Batch) (first time.Time) {
 	for series, batches := range byName {
 		for _, b := range batches {
@@ -273,8 +273,8 @@ func origin(byName map[profiler.Series][]profiler.Batch) (first time.Time) {
 // clockSlack bounds the difference between the clocks of collector and service that is not mentioned.
 const clockSlack = 2 * time.Second
 
-// place lets seconds count from the beginning of the run, and finds the last one. It reports whether they count from the first sample
-// instead, because that does not lie within the run.
+// place makes seconds count from the beginning of the run, and finds the last second. It reports whether they count from the first
+// sample instead, because that sample does not lie within the run.
 func (s *samples) place(r apiclient.RunDetail, now time.Time) (shifted bool) {
 	end := now
 	if r.FinishedAt != nil {
@@ -298,7 +298,7 @@ func (s *samples) place(r apiclient.RunDetail, now time.Time) (shifted bool) {
 	return shifted
 }
 
-// show draws what was read.
+// show draws the samples.
 func (p *profileView) show(s samples, plots []plot) {
 	if p.To == 0 {
 		p.To = max(s.end, p.From)
@@ -316,7 +316,7 @@ func (p *profileView) show(s samples, plots []plot) {
 	p.Commands = p.commandsOf(s)
 }
 
-// zooms adds the ways to other parts of the time.
+// zooms adds links to other parts of the time.
 func (p *profileView) zooms(end float64) {
 	length := p.To - p.From
 	add := func(from, to float64, words string) {
@@ -348,7 +348,7 @@ func (p profileView) Between() string {
 	return fmt.Sprintf("From second %s to %s of the run.", secondsParameter(p.From), secondsParameter(p.To))
 }
 
-// phasesOf sums up the phases: as the summary does, or what is known of them so far, the longest in total first.
+// phasesOf sums up the phases, from the summary or else from what is known so far, the longest in total first.
 func phasesOf(s samples) []profiler.PhaseSummary {
 	var out []profiler.PhaseSummary
 	if s.summary != nil {

@@ -25,9 +25,9 @@ type runView struct {
 	// Profile shows the samples of the run.
 	Profile profileView
 	Values  []apiclient.RunResult
-	// Made lists the profile that the run has made; nil: it measures.
+	// Made lists the profile made by the run; nil: it measures.
 	Made *madeProfiles
-	// Files are those that it has kept.
+	// Files are the run's kept files.
 	Files []keptFile
 	// Next continues the values; empty: there are no more.
 	Next string
@@ -65,7 +65,7 @@ func (p *Pages) run(v *visit) (*view, error) {
 	if err := v.live(out, "job:"+string(r.Job)); err != nil {
 		return nil, err
 	}
-	// Again: what was read before the revision may be older than that.
+	// Read again: what was read before the revision may be older than that.
 	if r, err = v.api.Run(v.Context(), id); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func filesOf(v *visit, id bench.RunID) ([]keptFile, error) {
 	return out, err
 }
 
-// maxLog bounds what is read of a log, in bytes. The API keeps no more.
+// maxLog bounds the part of a log that is read, in bytes. The API keeps no more.
 const maxLog = 4 << 20
 
 // readLog reads what the API has of a run's output.

@@ -38,8 +38,8 @@ func tokenOf(r *http.Request) string {
 	return ""
 }
 
-// remember returns the cookie with a token; an empty token ends it. It lasts as long as the
-// browser: no script can read it, and no other site makes the browser send it.
+// remember returns the cookie with a token; an empty token ends it. The cookie lasts as long as
+// the browser; no script can read it, and no other site makes the browser send it.
 func remember(r *http.Request, token string) *http.Cookie {
 	plain, secure := cookieNames(r)
 	c := &http.Cookie{Name: plain, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
@@ -65,7 +65,7 @@ func forget(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// local returns an address of this server to go to next; what leads elsewhere leads to the
+// local returns the address on this server to go to next; an address elsewhere becomes the
 // overview.
 func local(to string) string {
 	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") || strings.HasPrefix(to, signInAddress) {
@@ -87,7 +87,7 @@ type signInView struct {
 // signInPage shows the form for a token.
 func (p *Pages) signInPage(w http.ResponseWriter, r *http.Request) {
 	v, err := p.visit(r, []string{"next"})
-	if err != nil { // a token that is valid no more is why somebody comes here
+	if err != nil { // the visitor may be here because a token is no longer valid
 		v.who = apiclient.Info{}
 	}
 	if err := v.checkParameters(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
-// sizeClassAPI answers the pages of size classes.
+// sizeClassAPI backs the pages of size classes.
 type sizeClassAPI interface {
 	Shapes(ctx context.Context, project string) (apiclient.ShapeList, error)
 	Shape(ctx context.Context, ref, project string) (diagnose.ShapeExplanation, error)
@@ -30,7 +30,7 @@ type sizeClassesView struct {
 	Shapes       []apiclient.Shape
 	Order        order
 	Next         string
-	// Known counts all shapes, Found those that are asked for.
+	// Known counts all shapes, Found those that match.
 	Known, Found int
 }
 
@@ -79,7 +79,7 @@ type sizeClassView struct {
 // classView is a size class with a drawing of its samples.
 type classView struct {
 	diagnose.ClassHistory
-	// Acceptable and Timeout are where these are in the drawing; negative: they are not
+	// Acceptable and Timeout are their places in the drawing; negative: they are not
 	// known.
 	Acceptable, Timeout float64
 	Marks               []mark

@@ -5,8 +5,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// sourceLinks lead to what a project's repository shows on the web. An address is empty
-// where it shows nothing, or it is not known where.
+// sourceLinks lead to a project's repository on the web. An address is empty if there is no such
+// page, or its address is not known.
 type sourceLinks struct{ bench.CommitSource }
 
 // sourceOf returns the links of a project.

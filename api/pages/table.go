@@ -69,8 +69,8 @@ func badParameter(name, value, remedy string) error {
 	}
 }
 
-// Next returns the value of the parameter that sorts by a column: the other way, if it is
-// sorted by that already.
+// Next returns the value of the parameter that sorts by a column: the other way if the table is
+// sorted by that column already.
 func (o order) Next(column string) string {
 	if o.Column == column && !o.Descending {
 		return "-" + column

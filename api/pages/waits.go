@@ -12,7 +12,7 @@ import (
 	"github.com/benchloom/benchloom/internal/cli"
 )
 
-// waitAPI answers the page of waiting times.
+// waitAPI backs the page of waiting times.
 type waitAPI interface {
 	WaitStats(ctx context.Context, q apiclient.WaitQuery) (apiclient.WaitStats, error)
 }
@@ -65,12 +65,12 @@ type waitRow struct {
 	Bars waitBars
 }
 
-// waitBars is a drawing of blocks: each as high as the number of its jobs, the late ones at
-// its top.
+// waitBars is a drawing of blocks, each as high as the number of its jobs, with the late ones at
+// the top.
 type waitBars struct {
 	Width int
 	Bars  []bar
-	// Most is the number of jobs of the highest.
+	// Most is the number of jobs of the highest block.
 	Most int
 }
 
@@ -147,7 +147,7 @@ func barsOf(s apiclient.WaitStats, blocks []apiclient.WaitBlock) waitBars {
 		height := func(jobs int) float64 { return math.Round(waitHeight*float64(jobs)/float64(out.Most)*10) / 10 }
 		late := height(counted - b.Within)
 		if counted > b.Within {
-			late = max(late, 2) // it is seen
+			late = max(late, 2) // stays visible
 		}
 		whole := max(height(counted), late, 1)
 		if late > 0 {

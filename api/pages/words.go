@@ -20,7 +20,7 @@ import (
 	"github.com/benchloom/benchloom/internal/report"
 )
 
-// words are the functions of templates. Those with the time take the frame's Now first.
+// words returns the functions of templates. Functions of time take the frame's Now first.
 func words(a assets) template.FuncMap {
 	return template.FuncMap{
 		"asset":   a.path,
@@ -73,7 +73,7 @@ func words(a assets) template.FuncMap {
 		"capital":     capital,
 		"stepName":    func(s apiclient.StepName) string { return stepNames[s] },
 		"duration":    cli.Duration,
-		// commandLine writes the words of a command, command those of our own.
+		// commandLine writes the words of a command, command those of our command line.
 		"commandLine": func(argv []string) string { return quoted(argv...) },
 		"command":     func(words ...any) string { return quoted(texts(words)...) },
 		"timePointer": func(t time.Time) *time.Time { return &t },
@@ -103,7 +103,7 @@ func texts(values []any) []string {
 	return out
 }
 
-// failureKinds say what kind of failure it is.
+// failureKinds has words for the kinds of failures.
 var failureKinds = map[bench.FailureKind]string{
 	bench.FailInfrastructure: "the infrastructure failed", bench.FailTooSmall: "its size class is too small", bench.FailJob: "it failed",
 	bench.FailPermanent: "it cannot succeed", bench.FailCancelled: "it was cancelled",
@@ -217,7 +217,7 @@ var styles = map[string]style{
 func state(s any) template.HTML {
 	word := fmt.Sprint(s)
 	if word == "" {
-		word = "running" // the outcome of a run that has none
+		word = "running" // a run without an outcome
 	}
 	shown, known := styles[word]
 	if !known {
@@ -232,7 +232,7 @@ func signed(s style, word string) template.HTML {
 		template.HTMLEscapeString(word) + `</span>`)
 }
 
-// capital begins a sentence.
+// capital capitalizes a text.
 func capital(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	if size == 0 || strings.HasPrefix(text[size:], "=") { // a symbol, such as p
@@ -244,7 +244,7 @@ func capital(text string) string {
 // maxCounted bounds the numbers that are shown exactly.
 const maxCounted = 10_000
 
-// bounded writes a number, up to which counting is worth its time.
+// bounded writes a number, which was worth counting up to maxCounted.
 func bounded(n int, noun string) string {
 	if n > maxCounted {
 		return "more than 10,000 " + noun + "s"
@@ -254,7 +254,7 @@ func bounded(n int, noun string) string {
 
 func seconds(s float64) string { return cli.Duration(time.Duration(s * float64(time.Second))) }
 
-// period writes a length of time that somebody has set, in seconds: 1h, not 1h00m.
+// period writes a configured length of time, given in seconds: 1h, not 1h00m.
 func period(s float64) string {
 	text := seconds(s)
 	for _, none := range []string{"m00s", "h00m"} {
@@ -271,7 +271,7 @@ var joiner = strings.NewReplacer(" %", "\u00a0%", "≥ ", "≥\u00a0", " ×", "\
 // unbroken writes a text whose numbers stay with their signs.
 func unbroken(text any) string { return joiner.Replace(fmt.Sprint(text)) }
 
-// operand returns the page of what an operation was about; nil: it has none.
+// operand links to the subject of an operation; nil: it has no page.
 func operand(o apiclient.Operation) *link {
 	kind, _, _ := strings.Cut(o.Action, " ")
 	switch {
@@ -279,7 +279,7 @@ func operand(o apiclient.Operation) *link {
 		return &link{"/jobs/" + segments(o.Subject), o.Subject}
 	case (kind == "request" || kind == "retrigger" || kind == "rerun") && len(o.Requests) > 0:
 		return &link{"/requests/" + segments(o.Subject), o.Subject}
-	case kind == "suite": // its hash is known by its beginning
+	case kind == "suite": // the beginning of a hash identifies it
 		return &link{"/audit?subject=" + url.QueryEscape(o.Subject), fmt.Sprintf("%.12s", o.Subject)}
 	}
 	return nil
@@ -296,10 +296,10 @@ func segments(name any) string {
 	return strings.ReplaceAll(url.PathEscape(fmt.Sprint(name)), "%3A", ":")
 }
 
-// clipped is the length at which a text of others is cut, in characters.
+// clipped is the length at which a text from others is cut, in characters.
 const clipped = 240
 
-// whole is the length up to which a text is not cut: nobody opens it for some words more.
+// whole is the length up to which a text is not cut: nobody opens it for a few more words.
 const whole = clipped + 80
 
 // clip shortens a text.
@@ -322,7 +322,7 @@ func about(bytes int64) string {
 }
 
 // address returns the address of a frame's page with a parameter set to a value; an empty
-// value removes it. Where a list begins is forgotten with every other change.
+// value removes it. Any parameter but the page returns to the beginning of a list.
 func address(f frame, name, value string) string {
 	query := f.url.Query()
 	if name != pageParameter {
@@ -342,8 +342,8 @@ func address(f frame, name, value string) string {
 // Path is the address of the page without parameters.
 func (f frame) Path() string { return f.url.EscapedPath() }
 
-// Kept lists the parameters of the page but some, as fields of a form: names are the texts,
-// values the addresses.
+// Kept lists the parameters of the page without some, as fields of a form: the texts are
+// names, the addresses values.
 func (f frame) Kept(without ...string) []link {
 	var fields []link
 	query := f.url.Query()
@@ -357,7 +357,7 @@ func (f frame) Kept(without ...string) []link {
 	return fields
 }
 
-// Leaving is the frame of the page without some parameters: its addresses lack them.
+// Leaving returns the frame of the page without some parameters, which its addresses lack.
 func (f frame) Leaving(names ...string) frame {
 	at, query := *f.url, f.url.Query()
 	for _, name := range names {
