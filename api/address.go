@@ -76,7 +76,7 @@ func network(a netip.Addr) netip.Addr {
 const forwardedProto = "X-Forwarded-Proto"
 
 // reached returns the address at which a client has reached the API, without a path. Only a
-// trusted proxy is believed that it took off TLS.
+// trusted proxy is believed when it says that it ended TLS.
 func reached(r *http.Request, proxies []netip.Prefix) url.URL {
 	at := url.URL{Scheme: "http", Host: r.Host}
 	connection, err := netip.ParseAddrPort(r.RemoteAddr)

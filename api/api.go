@@ -40,7 +40,7 @@ type Config struct {
 	Dispatcher Dispatcher
 	// Inspector explains the state of requests and jobs.
 	Inspector Inspector
-	// Blobs keeps files of profiles; nil: nothing does.
+	// Blobs keeps the files of runs and profiles; nil: nothing does.
 	Blobs blobs.Store
 	Settings
 }

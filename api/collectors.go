@@ -25,9 +25,10 @@ type CollectorRecord interface {
 	RegisterCollector(ctx context.Context, c bench.Collector, offlineAfter time.Duration) (bench.Collector, error)
 	// Heartbeat records a sign of life with the collector's current run; empty: none.
 	Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (bench.Collector, error)
+	// SetStuck records why a collector can run nothing more; empty: it can.
+	SetStuck(ctx context.Context, name string, epoch int64, why string) (bench.Collector, error)
 	// Reconsider lets a collector that was set aside take jobs again when its machine is
 	// quiet; quiet is its report, nil: none.
-	SetStuck(ctx context.Context, name string, epoch int64, why string) (bench.Collector, error)
 	Reconsider(ctx context.Context, name string, epoch int64, quiet *bool, offlineAfter time.Duration) (bench.Collector, error)
 	SetCacheDirs(ctx context.Context, name string, epoch int64, dirs []string) error
 	// CollectorTaskQueues lists the task queues for a collector to serve.

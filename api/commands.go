@@ -123,7 +123,7 @@ func (s *requestHandlers) repeated(ctx context.Context, r bench.Request, c comma
 	if !errors.Is(err, store.ErrConflict) {
 		return stored, err
 	}
-	// Target and digest were determined then.
+	// The target was determined then.
 	if c.batch == nil && c.target == "" {
 		r.Selection = stored.Selection
 	}
@@ -209,7 +209,7 @@ type commands struct {
 	mayUse func(queue string) error
 }
 
-// check plans every job of a batch and names all that are refused. It returns the digest
+// check plans every job of a batch and names those that are refused, up to a limit. It returns the digest
 // of the batch.
 func (c commands) check() (count int, digest string, err error) {
 	if c.batch == nil {

@@ -177,7 +177,7 @@ func (r *retriggerView) ask(v *visit, in apiclient.Retrigger) error {
 	return nil
 }
 
-// choicesOf lists the properties by which jobs that have ended can be chosen.
+// choicesOf lists the properties by which jobs that can run again can be chosen.
 func choicesOf(d apiclient.GraphDetail, v *visit) []choice {
 	all := []choice{{Name: "kind", Label: "Kind"}, {Name: "stage", Label: "Stage"}, {Name: "state", Label: "State"}, {Name: "target", Label: "Target"}}
 	for _, n := range d.Nodes {

@@ -45,7 +45,7 @@ type waitsView struct {
 	// Since and Block are the parameters, or their defaults.
 	Since, Block    string
 	Periods, Blocks []string
-	// Chosen names what the page is narrowed to, each with the address without it.
+	// Chosen names the parameters that narrow the page, with their values.
 	Chosen []chosenWait
 	Bars   waitBars
 	Rows   []waitRow
