@@ -16,8 +16,8 @@ const maxProblemBody = 1 << 20
 
 // checkAnswer returns nil for an answer of the API that reports success, else a
 // [*Problem]. All answers of the API carry [HeaderAPI], and its errors a type that
-// begins with [ProblemPrefix]; whatever has neither was answered by something else,
-// even with status 200, and says nothing about the call.
+// begins with [ProblemPrefix]. An answer with neither came from something else, even
+// with status 200, and says nothing about the call.
 func checkAnswer(response *http.Response, base string) error {
 	success := response.StatusCode >= 200 && response.StatusCode <= 299
 	if success && response.Header.Get(HeaderAPI) != "" {

@@ -15,7 +15,7 @@ import (
 
 // Bounds of the files of a profile in bytes.
 const (
-	// MaxRawProfile bounds what a profiler has written.
+	// MaxRawProfile bounds the raw file that a profiler writes.
 	MaxRawProfile = 256 << 20
 	// MaxCodeProfile bounds a profile in google/pprof's form.
 	MaxCodeProfile = 64 << 20
@@ -63,13 +63,13 @@ type CodeProfileList struct {
 
 // FlameQuery chooses what a flame graph shows.
 type FlameQuery struct {
-	// Type of samples; empty: that of the profile.
+	// Type is the type of samples; empty: the profile's.
 	Type string
 	// At is the ID of the frame that has the whole width; empty: the root.
 	At string
-	// Search is a part of names of functions, of which the answer tells the value; empty: none.
+	// Search is text in function names; the answer has the value of such functions. Empty: none.
 	Search string
-	// Boxes bounds the boxes; 0: as the API does by itself.
+	// Boxes bounds the number of boxes; 0: the API's default.
 	Boxes int
 }
 
@@ -109,7 +109,7 @@ const (
 	FormHTML       ProfileForm = "html"
 )
 
-// StoreRawProfile uploads what the profiler of a run has written: size bytes. Uploading it
+// StoreRawProfile uploads the raw file of a run's profiler, of size bytes. Uploading it
 // again changes nothing.
 func (c *Client) StoreRawProfile(ctx context.Context, run bench.RunID, size int64, body io.ReadSeeker) (stored StoredFile, err error) {
 	if _, err := body.Seek(0, io.SeekStart); err != nil {
@@ -161,7 +161,7 @@ func (c *Client) CodeProfile(ctx context.Context, id bench.ProfileID) (CodeProfi
 	return get[CodeProfile](ctx, c, v1("profiles", string(id)), nil)
 }
 
-// CodeProfileFile downloads a profile into to. An empty sample type is that of the profile.
+// CodeProfileFile downloads a profile into to. An empty sample type stands for the profile's.
 func (c *Client) CodeProfileFile(ctx context.Context, id bench.ProfileID, form ProfileForm, sampleType string, to io.Writer) error {
 	query := url.Values{"form": {string(form)}}
 	set(query, "type", sampleType)

@@ -114,12 +114,12 @@ type Heartbeat struct {
 	CacheDirs *[]string `json:"cache_dirs,omitempty" maxItems:"1000"`
 	// CountWaiting asks for the number of waiting jobs.
 	CountWaiting bool `json:"count_waiting,omitempty"`
-	// Disturbed says what disturbs the machine of a collector that was set aside, since its
-	// last heartbeat; empty: nothing; nil: it was not read.
+	// Disturbed says, for a collector that was set aside, what has disturbed its machine
+	// since its last heartbeat; empty: nothing; nil: it was not read.
 	Disturbed *string `json:"disturbed,omitempty" maxLength:"1000"`
-	// Stuck says why the collector can measure nothing until it is started anew; empty: it can.
+	// Stuck says why the collector can measure nothing until it is restarted; empty: it can.
 	Stuck string `json:"stuck,omitempty" maxLength:"4000" doc:"Why it can measure nothing until it is started anew; absent: it can."`
-	// AskWaits asks how long they have waited. Slots of a shared host set it.
+	// AskWaits asks how long the jobs have waited. Slots of a shared host set it.
 	AskWaits bool `json:"ask_waits,omitempty"`
 }
 
@@ -189,8 +189,8 @@ func (c *Client) RegisterCollector(ctx context.Context, r Registration) (Registe
 	return post[Registered](ctx, c, v1("collectors", "register"), r)
 }
 
-// Heartbeat reports that a collector is live. The error is [ErrFenced] if the
-// collector was registered again since.
+// Heartbeat reports that a collector is live. The error is [ErrFenced] if the collector
+// has been registered again since.
 func (c *Client) Heartbeat(ctx context.Context, name string, beat Heartbeat) (HeartbeatAnswer, error) {
 	return post[HeartbeatAnswer](ctx, c, v1("collectors", name, "heartbeat"), beat)
 }

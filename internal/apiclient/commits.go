@@ -57,8 +57,8 @@ func (c *Client) Commits(ctx context.Context, project string, limit int) (Commit
 	return get[CommitList](ctx, c, v1("projects", project, "commits"), query)
 }
 
-// SyncProject triggers a look at a project's commits. It does not wait for it and
-// returns the state from before.
+// SyncProject triggers a look at a project's commits without waiting for it, and
+// returns the state before it.
 func (c *Client) SyncProject(ctx context.Context, project string) (SourceState, error) {
 	return post[SourceState](ctx, c, v1("projects", project, "sync"), struct{}{})
 }

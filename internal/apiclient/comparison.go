@@ -17,7 +17,7 @@ type Comparison struct {
 	Result  report.Report     `json:"result"`
 	Summary report.Summary    `json:"summary"`
 	Missing []MissingTestCase `json:"missing,omitempty"`
-	// Sides tells how both were measured, A first. Differences says in what that differs.
+	// Sides tells how both sides were measured, A first; Differences says in what that differs.
 	Sides       []ComparedSide `json:"sides,omitempty" doc:"How both sides were measured, A first."`
 	Differences []string       `json:"differences,omitempty" doc:"In what the stored results of both sides differ, apart from their values."`
 	Previous    string         `json:"previous,omitempty" doc:"Tag of what A was compared with by its own request."`
@@ -46,7 +46,7 @@ type MeasuredPart struct {
 	InTurns    bool            `json:"in_turns,omitempty" doc:"Measured in turns with the other side."`
 	Collectors []string        `json:"collectors"`
 	TestCases  int             `json:"test_cases"`
-	// MinIterations and MaxIterations are those of its test cases.
+	// MinIterations and MaxIterations are the fewest and the most iterations of its test cases.
 	MinIterations int       `json:"min_iterations"`
 	MaxIterations int       `json:"max_iterations"`
 	First         time.Time `json:"first" doc:"When the first value was taken, by the collector's clock."`
@@ -85,7 +85,7 @@ type ComparedValues struct {
 // TurnsPreview tells what measuring a test case of two artifacts in turns would take.
 type TurnsPreview struct {
 	Looks []int `json:"looks" doc:"Pairs of iterations that were measured after each look; one that decides is the last."`
-	// AtLeastSeconds and AtMostSeconds are machine time, as far as that is iterations.
+	// AtLeastSeconds and AtMostSeconds are the machine time of the iterations alone.
 	AtLeastSeconds float64 `json:"at_least_seconds,omitempty" doc:"Machine time of the iterations of the first look, as long as those so far; absent: that is not known."`
 	AtMostSeconds  float64 `json:"at_most_seconds,omitempty" doc:"Machine time of the iterations of all looks."`
 }
@@ -120,7 +120,7 @@ type ComparedMachine struct {
 	Sides   []MachineSide `json:"sides" doc:"A and B."`
 }
 
-// MachineSide tells it of one side.
+// MachineSide tells what the machine did for one side.
 type MachineSide struct {
 	Side string `json:"side" enum:"a,b"`
 	Tag  string `json:"tag"`
@@ -142,18 +142,18 @@ const (
 	MachinePart MachineState = "part"
 	// MachinePending: the run goes on, and sums its measured commands up at its end.
 	MachinePending MachineState = "pending"
-	// MachineNone: nothing of them.
+	// MachineNone: none of them.
 	MachineNone MachineState = "none"
 )
 
-// MachineRun tells it of one run.
+// MachineRun tells what the machine did during one run.
 type MachineRun struct {
 	Run       bench.RunID  `json:"run"`
 	Collector string       `json:"collector"`
 	InTurns   bool         `json:"in_turns,omitempty" doc:"It measured both sides in turns."`
 	State     MachineState `json:"state" enum:"whole,part,pending,none"`
 	Why       string       `json:"why,omitempty" doc:"Why not everything was recorded, as far as it is known."`
-	// Commands are the measured ones of the row, and Series what was summed up of each.
+	// Commands are the measured commands of the row, and Series their summaries.
 	Commands []profiler.Command       `json:"commands" doc:"Measured commands of the row, without warm-ups."`
 	Series   []profiler.SeriesSummary `json:"series" doc:"Mean and maximum of each system series for each of these commands, by its batch index."`
 }

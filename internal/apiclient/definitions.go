@@ -94,12 +94,12 @@ type RenderedTemplate struct {
 	Graph       json.RawMessage `json:"graph" doc:"Nodes with their jobs, and edges."`
 }
 
-// TemplateQuery says with what a template is expanded; empty values stand for defaults.
+// TemplateQuery says how a template is expanded; empty values stand for defaults.
 type TemplateQuery struct {
 	// Definitions is a content hash, or its first seven digits or more.
 	Definitions string
 	Branch      string
-	// Parameters are values as name=value; entries of lists stand between commas.
+	// Parameters are values as name=value; commas separate the entries of lists.
 	Parameters []string
 }
 
@@ -124,7 +124,7 @@ func (c *Client) PushDefinitions(ctx context.Context, project string, in Definit
 }
 
 // Definitions lists the definitions that a project was given, the newest first; a limit of 0
-// stands for the API's own.
+// stands for the API's default.
 func (c *Client) Definitions(ctx context.Context, project string, limit int, cursor string) (DefinitionsList, error) {
 	query := url.Values{}
 	set(query, "cursor", cursor)

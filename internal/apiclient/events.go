@@ -10,13 +10,13 @@ import (
 // event is one of a stream of server-sent events.
 type event struct{ id, name, data string }
 
-// maxEvent bounds an event, in bytes. One of samples has some megabytes at most.
+// maxEvent bounds an event, in bytes. An event of samples has some megabytes at most.
 const maxEvent = 64 << 20
 
 var errEventTooLarge = errors.New("an event of the stream is too large")
 
-// readEvents calls each for the events of a stream as they come, until it returns false or an error, or the stream ends. Every line
-// that was read, also of what is no event, is told to alive.
+// readEvents calls each for every event of a stream as it arrives, until each returns false or an error, or the stream ends. It
+// calls alive for every line, even one that is no part of an event.
 func readEvents(r io.Reader, alive func(), each func(event) (more bool, err error)) error {
 	lines := bufio.NewReader(r)
 	var e event
@@ -25,7 +25,7 @@ func readEvents(r io.Reader, alive func(), each func(event) (more bool, err erro
 	for {
 		line, err := readLine(lines, maxEvent-size)
 		if err != nil {
-			return err // an event without its end is none
+			return err // an unfinished event does not count
 		}
 		alive()
 		if line == "" {
@@ -35,7 +35,7 @@ func readEvents(r io.Reader, alive func(), each func(event) (more bool, err erro
 					return err
 				}
 			}
-			// The ID holds until another one comes.
+			// The ID applies until another one comes.
 			e, data, size = event{id: e.id}, nil, 0
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// silence bounds the quiet of a stream; a longer one counts as broken: the API gives a sign of life every 15 seconds.
+// silence bounds the pauses of a stream; after a longer one it counts as broken. The API gives a sign of life every 15 seconds.
 const silence = time.Minute
 
 var errSilent = errors.New("the stream says nothing any more")
@@ -24,9 +24,9 @@ const (
 	eventEnd     = "end"
 )
 
-// FollowProfile reads a run's samples as they arrive, page by page, and calls each for every page. It returns nil once the run is over
-// and everything was read. Any other end is an error; if that is transient, the next call goes on after the page that was read last
-// when from is next.
+// FollowProfile reads a run's samples as they arrive, page by page, and calls each for every page. It returns nil once the run
+// is over and everything was read. Any other end is an error; if it is transient, a call with from set to next goes on after
+// the page that was read last.
 func (c *Client) FollowProfile(ctx context.Context, run bench.RunID, from int, each func(ProfileMetrics) error, series ...string) (next int, err error) {
 	following, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -42,7 +42,7 @@ func (c *Client) FollowProfile(ctx context.Context, run bench.RunID, from int, e
 		return from, err
 	}
 	defer response.Body.Close()
-	var told error // by each: no matter of the stream
+	var told error // of each or a page: not of the stream
 	err = readEvents(response.Body, func() { watch.Reset(silence) }, func(e event) (bool, error) {
 		switch e.name {
 		case eventEnd:
@@ -53,7 +53,7 @@ func (c *Client) FollowProfile(ctx context.Context, run bench.RunID, from int, e
 				told = fmt.Errorf("reading the stream of %s%s: %w; is the API of a similar version?", c.base, path, err)
 				return false, nil
 			}
-			watch.Stop() // whoever takes long to show a page does not break the stream
+			watch.Stop() // a slow each does not break the stream
 			told = each(page)
 			watch.Reset(silence)
 			if told == nil {

@@ -139,7 +139,7 @@ type GraphClone struct {
 	Queue      string   `json:"queue,omitempty" doc:"Queue of its jobs; absent: the default one."`
 }
 
-// TemplateCall says from what a graph was made.
+// TemplateCall describes how a graph was made.
 type TemplateCall struct {
 	Name        string         `json:"name"`
 	Definitions string         `json:"definitions" doc:"Content hash of the definitions."`

@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// History is a part of a project's history: artifacts in their order, and what series have of them.
+// History is a part of a project's history: artifacts in their order, and the values of series for them.
 type History struct {
 	Project string            `json:"project"`
 	Type    bench.RequestType `json:"type" doc:"Type of the requests whose artifacts are listed."`
@@ -65,7 +65,7 @@ type HistoryFacetValue struct {
 	Text   string `json:"q" doc:"The words with this value added or, if it is chosen, removed."`
 }
 
-// HistoryPlace describes the conditions of measuring. Values of two places compare only if all of it is equal.
+// HistoryPlace describes the conditions of measuring. Values of two places compare only if all of these are equal.
 type HistoryPlace struct {
 	SizeClass  bench.SizeClass `json:"size_class"`
 	HardwareID string          `json:"hardware_id"`
@@ -79,14 +79,14 @@ type HistoryChart struct {
 	Name  string        `json:"name" doc:"Value of the parameter by which charts are split; empty: the series have none."`
 	Lines []HistoryLine `json:"lines" doc:"Those with the largest recent shift first."`
 	Left  int           `json:"left,omitempty" doc:"Lines that are not among them."`
-	// Digest identifies all that a drawing of the chart shows, and Drawn is set if the caller has one: then there are no
-	// lines. Only those who ask for it learn it, see [HistoryQuery].
+	// Digest identifies all that a drawing of the chart shows, and Drawn is set if the caller has that drawing: then
+	// there are no lines. Both are set only on request, see [HistoryQuery].
 	Digest string `json:"-"`
 	Drawn  bool   `json:"-"`
 }
 
-// HistoryLine is a series, or the geometric mean of several. Its columns are as long as each other: what stands at one place
-// of all of them is a point.
+// HistoryLine is a series, or the geometric mean of several. All its columns have the same length: their entries at one
+// index are a point.
 type HistoryLine struct {
 	Name     string          `json:"name"`
 	TestCase *bench.TestCase `json:"test_case,omitempty" doc:"Absent: it is the geometric mean of several series."`
@@ -144,7 +144,7 @@ type HistoryQuery struct {
 	OneChart bool
 	// Limit, Charts and Lines bound artifacts, charts and the lines of each; 0: as many as the API answers.
 	Limit, Charts, Lines int
-	// Columns is the width of a drawing in pixels, X what it has along x, and Band what around lines: only the points that it
+	// Columns is the width of a drawing in pixels, X its x axis, and Band the band around its lines: only the points that it
 	// shows are answered. 0: all are.
 	Columns int
 	X, Band string
@@ -154,13 +154,13 @@ type HistoryQuery struct {
 	// Facets asks for counts of the series by their properties.
 	Facets bool
 	// Drawings are those that the caller has: the lines of their charts are left out. Only an API in the same process asks
-	// for them. nil: it has none.
+	// for them. nil: there are none.
 	Drawings Drawings
 }
 
 // Drawings are kept drawings of charts. The API asks for them before it answers, in the goroutine of the call.
 type Drawings interface {
-	// Has reports whether there is a drawing of a chart with a digest; then it stays until the answer has been shown.
+	// Has reports whether there is a drawing of a chart with a digest; if so, it stays until the answer has been shown.
 	Has(digest string) bool
 }
 

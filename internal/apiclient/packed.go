@@ -38,8 +38,8 @@ func (c *Client) CheckResults(ctx context.Context, project string) (PackedCheck,
 	}
 }
 
-// RebuildResults has all results of a project packed anew. What is packed of a large one,
-// gigabytes, is removed in one transaction.
+// RebuildResults has all results of a project packed anew. The packed results of a large
+// project, gigabytes, are removed in one transaction.
 func (c *Client) RebuildResults(ctx context.Context, project string, act Act) (done Operation, err error) {
 	_, _, err = c.do(ctx, call{
 		method: http.MethodPost, path: v1("projects", project, "results", "rebuild"), in: act, out: &done, timeout: transferTimeout,

@@ -90,8 +90,8 @@ func (p *Problem) Error() string {
 	return b.String()
 }
 
-// Is reports whether target is the sentinel for the problem's type or status. What
-// something else has answered is none of them.
+// Is reports whether target is the sentinel for the problem's type or status. An answer
+// of anything but the API matches none.
 func (p *Problem) Is(target error) bool {
 	if !p.FromAPI() {
 		return false
@@ -184,9 +184,9 @@ func IsTransient(err error) bool {
 }
 
 // IsRefusal reports whether the API itself has refused for good what was sent. An
-// answer about the caller rather than about what it sent is no refusal: its token
-// ([ErrUnauthorized], [ErrForbidden] unless the thing is another collector's) or its
-// registration ([ErrFenced]), or about the address that it has used.
+// answer about the caller is no refusal: one about its token ([ErrUnauthorized],
+// [ErrForbidden] unless the thing is another collector's), its registration
+// ([ErrFenced]) or the address that it has used.
 func IsRefusal(err error) bool {
 	var p *Problem
 	if !errors.As(err, &p) || !p.FromAPI() || p.passing() || p.Type == ProblemFenced || p.Type == ProblemForeignHost {

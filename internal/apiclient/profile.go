@@ -31,8 +31,8 @@ func (c *Client) SendProfile(ctx context.Context, run bench.RunID, u profiler.Up
 	return err
 }
 
-// zipper keeps a writer of [fastGzip]: making one costs more CPU time than compressing what an
-// agent sends. A pool would lose it with every collection of garbage.
+// zipper keeps a writer of [fastGzip], since making one costs more CPU time than compressing
+// an agent's upload. A pool would lose it with every garbage collection.
 var zipper = make(chan *gzip.Writer, 1)
 
 // fastGzip returns a writer that compresses as fast as it can: the CPU time of a collector is worth more than the last tenth of the bytes.
@@ -42,7 +42,7 @@ func fastGzip(to io.Writer) *gzip.Writer {
 		known.Reset(to)
 		return known
 	default:
-		zipped, _ := gzip.NewWriterLevel(to, gzip.BestSpeed) // fails only for a level that there is not
+		zipped, _ := gzip.NewWriterLevel(to, gzip.BestSpeed) // fails only for an unknown level
 		return zipped
 	}
 }

@@ -75,8 +75,7 @@ func (c *Client) Profile(ctx context.Context, run bench.RunID) (Profile, error) 
 	return get[Profile](ctx, c, v1("runs", string(run), "profile", "series"), nil)
 }
 
-// ProfileMetrics reads a page of a run's samples: what came after from, which is Next of the page before. Without series, those of
-// all are read.
+// ProfileMetrics reads a page of a run's samples: those after from, which is Next of the page before; without series, of all.
 func (c *Client) ProfileMetrics(ctx context.Context, run bench.RunID, from int, series ...string) (ProfileMetrics, error) {
 	query := url.Values{"series": series}
 	if from > 0 {

@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// Revision tells whether what was read of a subject is still so.
+// Revision tells whether what was read of a subject is still current.
 type Revision struct {
 	Subject  string `json:"subject"`
 	Revision string `json:"revision" doc:"Changes with what the subject shows; two revisions have no order."`

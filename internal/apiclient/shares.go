@@ -32,8 +32,8 @@ type Share struct {
 	OldestSince *time.Time `json:"oldest_since,omitempty" doc:"When the longest-waiting job became ready; absent: none waits."`
 }
 
-// Shares returns the shares by queue, user, host or pool; if name is not empty, only
-// that one's.
+// Shares returns the shares by queue, user, host or pool; a name that is not empty
+// selects one of them.
 func (c *Client) Shares(ctx context.Context, by, name string) (Shares, error) {
 	query := url.Values{}
 	set(query, "by", by)

@@ -2,10 +2,10 @@ package apiclient
 
 import "time"
 
-// StepName names a step of a request, in the order of their course.
+// StepName names a step of a request.
 type StepName string
 
-// Steps of a request.
+// Steps of a request, in order.
 const (
 	StepArtifacts StepName = "artifacts"
 	StepParent    StepName = "parent"

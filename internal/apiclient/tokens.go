@@ -60,7 +60,7 @@ type RevokedToken struct {
 	Changed bool `json:"changed" doc:"False: it was revoked before."`
 }
 
-// Tokens lists tokens, those that were revoked or have expired only with ended.
+// Tokens lists tokens; with ended, also those that were revoked or have expired.
 func (c *Client) Tokens(ctx context.Context, ended bool) (TokenList, error) {
 	query := url.Values{}
 	if ended {

@@ -382,7 +382,7 @@ type RunFinish struct {
 	Rest *RunRest `json:"rest,omitempty" doc:"What was not uploaded before; absent: nothing."`
 }
 
-// RunRest holds the parts that a short run hands in with its end, instead of uploading each by itself.
+// RunRest holds the parts that a short run hands in with its end, instead of uploading each.
 type RunRest struct {
 	Block   *Block           `json:"block,omitempty" doc:"Last block, as by upload-block. If it is refused, the run is not closed."`
 	Output  *OutputPiece     `json:"output,omitempty" doc:"Last piece of output, as by append-run-log."`
@@ -473,7 +473,7 @@ const (
 	HeaderRun = "X-Run"
 	// HeaderRequestID names an HTTP exchange in the API's log.
 	HeaderRequestID = "X-Request-Id"
-	// HeaderAPI is part of every answer of the API; what lacks it was answered by
+	// HeaderAPI is part of every answer of the API; an answer without it came from
 	// something else.
 	HeaderAPI = "Benchloom-Api"
 )

@@ -20,7 +20,7 @@ func FailedAlike(tagA string, a RunError, tagB string, b RunError) bool {
 	return pattern(tagA, a.Message) == pattern(tagB, b.Message)
 }
 
-// pattern returns a message without what differs between artifacts.
+// pattern returns a message without the parts that differ between artifacts.
 func pattern(tag, message string) string {
 	if tag != "" {
 		message = strings.ReplaceAll(message, tag, "TAG")

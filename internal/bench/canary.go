@@ -10,8 +10,8 @@ const (
 	// CanaryPairs is the number of pairs of a canary: the fewest that can tell a difference
 	// in a small family.
 	CanaryPairs = 14
-	// CanaryTime bounds the machine time of a canary's iterations, as far as the test cases
-	// are known to take.
+	// CanaryTime bounds the machine time of a canary's iterations, by the known durations
+	// of its test cases.
 	CanaryTime = 2 * time.Minute
 	// CanarySubmitter is the submitter of canaries.
 	CanarySubmitter = "canary"
@@ -25,7 +25,7 @@ type CanaryOutcome string
 const (
 	// CanaryPassed: no difference was found between the artifact and itself.
 	CanaryPassed CanaryOutcome = "passed"
-	// CanaryChanged: a difference was found, so the collector tells of changes where there
+	// CanaryChanged: a difference was found, so the collector reports changes where there
 	// are none.
 	CanaryChanged CanaryOutcome = "changed"
 	// CanaryDisturbed: too many iterations were disturbed, see [SessionDisturbed].
@@ -40,7 +40,7 @@ func (o CanaryOutcome) Failed() bool { return o == CanaryChanged || o == CanaryD
 // Canary is the measurement of an artifact in turns with itself on one collector.
 type Canary struct {
 	Collector string
-	// Request measures it; empty: it was removed.
+	// Request is the request that measures it; empty: it was removed.
 	Request RequestID
 	Outcome CanaryOutcome
 	// Message says in words what was found, or why nothing was.
@@ -49,8 +49,8 @@ type Canary struct {
 	EndedAt   *time.Time // nil until it has an outcome
 }
 
-// CanaryTag names the second side of a canary, for which the results of that side are
-// stored. It is no artifact of its own: both sides are the one of the tag.
+// CanaryTag returns the tag for the results of a canary's second side. It names no
+// artifact of its own: both sides measure that of the given tag.
 func CanaryTag(tag string) string {
 	const suffix = "+canary"
 	return tag[:min(len(tag), 128-len(suffix))] + suffix
@@ -66,7 +66,7 @@ func NewCanary(project, tag string, on Collector, selection Selection, queue str
 	}, Submission{Submitter: CanarySubmitter, Queue: queue})
 }
 
-// IsCanary reports whether the job is that of a canary.
+// IsCanary reports whether the job belongs to a canary.
 func (j Job) IsCanary() bool { return j.Constraints != nil && j.Constraints.Canary }
 
 // CanaryCases selects what a canary measures: the test case with the shortest iterations,

@@ -35,10 +35,10 @@ type Collector struct {
 	Active bool
 	// DisturbedBy says why its last runs are disturbed; empty: they are not.
 	DisturbedBy string
-	// SetAsideAt is the time since which it takes no jobs for that reason; nil: it was not
-	// set aside.
+	// SetAsideAt is the time at which it was set aside for that reason, to take no jobs;
+	// nil: it was not.
 	SetAsideAt *time.Time
-	// Stuck is set if it was set aside until it is started anew.
+	// Stuck is set if it was set aside until it is restarted.
 	Stuck bool
 	// CanaryFailed is set while it waits for a canary to pass.
 	CanaryFailed  bool
@@ -63,9 +63,9 @@ const (
 	CollectorOffline      CollectorState = "offline"
 )
 
-// State returns the collector's observed state at now. It is offline after
-// offlineAfter without a heartbeat. It is also offline if its last heartbeat is as far
-// in the future: a clock was set back, and its state is not known.
+// State returns the collector's observed state at now. It is offline after offlineAfter
+// without a heartbeat, and if its last heartbeat is that far in the future: a clock was
+// set back, and its state is unknown.
 func (c Collector) State(now time.Time, offlineAfter time.Duration) CollectorState {
 	switch {
 	case now.Sub(c.LastHeartbeat).Abs() > offlineAfter:
@@ -84,9 +84,9 @@ func (c Collector) State(now time.Time, offlineAfter time.Duration) CollectorSta
 type PoolCount struct {
 	Pool
 	Live, Total int
-	// Away is the time for which none of them could take a job; 0 while one can.
+	// Away is the time for which no collector could take a job; 0 while one can.
 	Away time.Duration
-	// HardwareIDs lists those of its collectors. More than one means that the
-	// collectors are not interchangeable.
+	// HardwareIDs lists the hardware IDs of its collectors. More than one means that
+	// they are not interchangeable.
 	HardwareIDs []string
 }

@@ -28,9 +28,9 @@ type Constraints struct {
 	// CacheDirs are a preference: for a while only collectors with most of them may
 	// take the job.
 	CacheDirs []string `json:"cache_dirs,omitempty"`
-	// Canary marks the job of a canary, which names its one machine. It waits in a task
-	// queue of its own, from which that collector takes it even while set aside. People
-	// cannot ask for it.
+	// Canary marks the job of a canary, which names its one machine. The job waits in a
+	// task queue of its own, from which that collector takes it even while set aside.
+	// People cannot ask for it.
 	Canary bool `json:"canary,omitempty"`
 }
 
@@ -42,8 +42,8 @@ func (c Constraints) Hard() bool {
 	return c.Type != "" || c.MemoryBytes > 0 || c.CPUs > 0 || len(c.Machines)+len(c.Groups)+len(c.Devices)+len(c.Labels) > 0
 }
 
-// And returns the constraints that are met where both are. The error names two that
-// no machine can meet together.
+// And returns the constraints that are met exactly where both are. The error names two
+// that no machine can meet together.
 func (c Constraints) And(other Constraints) (Constraints, error) {
 	out := Constraints{
 		Type: cmp.Or(c.Type, other.Type), MemoryBytes: max(c.MemoryBytes, other.MemoryBytes), CPUs: max(c.CPUs, other.CPUs),

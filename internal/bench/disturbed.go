@@ -20,10 +20,10 @@ var independentOfLoad = map[Metric]bool{
 
 // Disturbable reports whether other load changes the metric, so that the mark of a disturbed iteration concerns it.
 //
-// It does not change the sizes of files, nor the number and size of a Go benchmark's allocations. It changes every time and rate, counts
-// of what happens while threads wait (instructions too: they spin), and peak memory, since a garbage collector that gets less CPU
-// time collects later. A unit that is not known counts as changed: the mark then costs time, and its absence might cost a
-// wrong verdict.
+// Other load changes neither file sizes nor the number and size of a Go benchmark's allocations. It changes every time and
+// rate, counts of what happens while threads wait (instructions too: they spin), and peak memory, since a garbage collector
+// that gets less CPU time collects later. An unknown unit counts as changed: the mark then costs time, while its absence might
+// cost a wrong verdict.
 func (m Metric) Disturbable() bool {
 	_, unit := m.Split()
 	return !strings.HasPrefix(string(unit), SizePrefix) && !independentOfLoad[unit]

@@ -9,8 +9,8 @@ const (
 	// could not be reached. The job is retried on the same size class, and the failure
 	// does not count.
 	FailInfrastructure FailureKind = "infrastructure"
-	// FailTooSmall: the machine was too small: the disk limit was reached, or the cause
-	// is not known.
+	// FailTooSmall: the machine was too small because the disk limit was reached, or
+	// for an unknown reason.
 	FailTooSmall FailureKind = "too_small"
 	// FailTimeout and FailOutOfMemory also suggest a larger machine.
 	FailTimeout     FailureKind = "timeout"
@@ -21,7 +21,7 @@ const (
 	FailPermanent FailureKind = "permanent"
 	FailCancelled FailureKind = "cancelled"
 	// FailNotTaken: the collector returned the job because its machine had taken another
-	// one or no longer takes any. The job is retried at once.
+	// one or no longer takes any. The job is retried immediately.
 	FailNotTaken FailureKind = "not_taken"
 )
 

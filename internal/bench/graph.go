@@ -24,7 +24,7 @@ const (
 )
 
 // GraphID names a graph by its request and its number in the request's set, for example
-// "r7k2m4q9xt2-1". The ID of a set is that of its request.
+// "r7k2m4q9xt2-1". The set has the ID of its request.
 type GraphID struct {
 	Request RequestID
 	// Number ascends in the set from 1.

@@ -60,7 +60,7 @@ func NewTokenID(random io.Reader) (TokenID, error) {
 	return TokenID("t" + letters), nil
 }
 
-// ParseTokenID parses a token's ID. Those of token files hold other digits than drawn
+// ParseTokenID parses a token's ID. The IDs of token files use other digits than drawn
 // ones.
 func ParseTokenID(s string) (TokenID, error) {
 	if len(s) != 11 || s[0] != 't' || strings.Trim(s[1:], "abcdefghijklmnopqrstuvwxyz0123456789") != "" {

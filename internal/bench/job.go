@@ -64,7 +64,7 @@ type Script struct {
 	Dir string `json:"dir,omitempty"`
 	// Success lists the exit codes of success; empty: 0 alone. Failure lists patterns (RE2) of
 	// output lines that make a program fail whatever its exit code. RetryCodes and
-	// RetryPatterns tell ends after which all programs run again, at most Retries times.
+	// RetryPatterns identify ends after which all programs run again, at most Retries times.
 	Success       []int    `json:"success,omitempty"`
 	Failure       []string `json:"failure,omitempty"`
 	RetryCodes    []int    `json:"retry_codes,omitempty"`
@@ -78,12 +78,12 @@ type Script struct {
 // ScriptCheckout is the tree of a revision in a directory of its own.
 type ScriptCheckout struct {
 	Repository string `json:"repository"`
-	// Revision is the name that was asked for, Commit and Tree what it meant when the job was
+	// Revision is the requested name; Commit and Tree are what it meant when the job was
 	// written.
 	Revision string `json:"revision"`
 	Commit   string `json:"commit"`
 	Tree     string `json:"tree"`
-	// Path is relative to the job's directory; empty: there.
+	// Path is relative to the job's directory; empty: that directory.
 	Path string `json:"path,omitempty"`
 }
 
@@ -118,8 +118,8 @@ type Job struct {
 	Generation int
 	// Rerun counts how often the job itself was asked for again, from 0.
 	Rerun int
-	// AskedBy is the account that asked for it in place of a former one, or again; empty:
-	// nobody did.
+	// AskedBy is the account that asked for the job again, or for it in place of an
+	// earlier one; empty: nobody did.
 	AskedBy string
 	Work
 	Location
@@ -149,11 +149,11 @@ type Work struct {
 	Profiler string
 	// Line is the number of the job within its batch, from 1; 0: no batch.
 	Line int
-	// Chunk numbers the parts of a divided job, from 1; 0: it is none. What a part measures is
-	// decided when its first run begins.
+	// Chunk numbers the parts of a divided job, from 1; 0: not a part. The test cases of a
+	// part are decided when its first run begins.
 	Chunk int
-	// Name is the submitter's name for a command, or that of the node for which a job of a
-	// graph from a template was written; may be empty. A build, which others share, has none.
+	// Name is the submitter's name for a command or, for a job of a graph from a template,
+	// the name of its node; may be empty. A build has none, since others share it.
 	Name string
 }
 
@@ -246,8 +246,8 @@ type JobEnd struct {
 	Consequences
 }
 
-// Consequences tells what has to be done after the end of a job: of what is false, all that might
-// be.
+// Consequences tells what has to be done after the end of a job. A flag that is true spares work;
+// for one that is false, all that might be needed is done.
 type Consequences struct {
 	// Waiters lists the open requests that wait for the job.
 	Waiters []RequestRef

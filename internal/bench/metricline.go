@@ -30,7 +30,7 @@ func (m Metric) Split() (line string, unit Metric) {
 	return line, Metric(rest)
 }
 
-// Matches reports whether a metric is meant by a name: its own or that of its unit, so
+// Matches reports whether a name means the metric: its own name or that of its unit, so
 // that "ns/op" means all lines. Case does not matter.
 func (m Metric) Matches(name string) bool {
 	_, unit := m.Split()

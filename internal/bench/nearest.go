@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// maxDistance bounds the names that are compared, in characters: the time grows with their
-// product.
+// maxDistance bounds the length of the names that are compared, in characters: the time
+// grows with the product of the lengths.
 const maxDistance = 200
 
-// Nearest returns at most the given number of known names that a person may have meant by
-// an unknown one, the nearest first; those that share less than half of their characters
+// Nearest returns the known names that a person may have meant by an unknown one, nearest
+// first and at most the given number. Names that share less than half of their characters
 // with it are left out.
 func Nearest(name string, known []string, most int) []string {
 	type candidate struct {
@@ -24,7 +24,7 @@ func Nearest(name string, known []string, most int) []string {
 		}
 		away := Distance(name, k)
 		if strings.HasPrefix(strings.ToLower(k), strings.ToLower(name)) {
-			away = min(away, 1) // the beginning of it
+			away = min(away, 1) // name is the beginning of it
 		}
 		if 2*away <= max(len([]rune(k)), len([]rune(name))) {
 			near = append(near, candidate{k, away})

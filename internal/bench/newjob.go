@@ -187,8 +187,8 @@ type PlannedJob struct {
 	// AffinityFor bounds the wait for a collector with the job's caches, from the
 	// moment of recording; 0: no wait. The record keeps its end, AffinityUntil.
 	AffinityFor time.Duration
-	// ChunkSet is shared by the chunks of one job, which are at least ChunkMin and at most
-	// ChunkOf; empty: it is not divided.
+	// ChunkSet is shared by the chunks of one job, of which there are at least ChunkMin
+	// and at most ChunkOf; empty: the job is not divided.
 	ChunkSet          JobKey
 	ChunkMin, ChunkOf int
 	// Again counts the further times that the job runs, one after the other.

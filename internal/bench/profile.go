@@ -11,8 +11,8 @@ import (
 // ProfileID identifies a stored profile: p and ten letters or digits.
 type ProfileID string
 
-// ProfileIDOf derives the ID from the run that made the profile, so that an upload that is
-// repeated has the same.
+// ProfileIDOf derives the ID from the run that made the profile, so that a repeated upload
+// has the same.
 func ProfileIDOf(run RunID) ProfileID {
 	sum := sha256.Sum256([]byte("profile\x00" + run))
 	return ProfileID("p" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10])
@@ -66,7 +66,7 @@ type Program struct {
 	Package string
 }
 
-// programs are those that a suite's profilers may require to be placed by.
+// programs lists the programs by which a suite's profilers may require to be placed.
 var programs = []Program{
 	{"perf", "linux-perf (Debian) or linux-tools-generic (Ubuntu)"},
 	{"valgrind", "valgrind"},

@@ -2,8 +2,8 @@ package bench
 
 import "cmp"
 
-// Profiling configures what is recorded beside the runs of a project, or of one request. What is left out is as in the project's,
-// and there as by default.
+// Profiling configures what is recorded beside the runs of a project, or of one request. Settings that a request leaves out are
+// the project's; those that a project leaves out have defaults.
 type Profiling struct {
 	Enabled *bool `json:"enabled,omitempty" yaml:"enabled" doc:"Whether anything is recorded; left out: yes."`
 	// StartOnBatch and EndAfterBatch bound the recording by the numbers of measured commands, from 1. 0 is what comes before the first.
@@ -16,7 +16,7 @@ type Profiling struct {
 // IsZero reports whether nothing is configured.
 func (p Profiling) IsZero() bool { return p == Profiling{} }
 
-// Or returns the configuration, with those of others for what is left out.
+// Or returns the configuration, with settings left out taken from others.
 func (p Profiling) Or(others Profiling) Profiling {
 	return Profiling{
 		Enabled: cmp.Or(p.Enabled, others.Enabled), StartOnBatch: cmp.Or(p.StartOnBatch, others.StartOnBatch), EndAfterBatch: cmp.Or(p.EndAfterBatch, others.EndAfterBatch),

@@ -114,8 +114,8 @@ type Request struct {
 // CommitSubmitter submits the requests that a commit source makes.
 const CommitSubmitter = "commit-source"
 
-// BuildWatch is the account that opens requests again whose build succeeds after they have
-// failed with it.
+// BuildWatch is the account that reopens requests which failed with their build, once that
+// build succeeds.
 const BuildWatch = "build-watch"
 
 // Submission holds the submitter of a request and the queue of its jobs.
@@ -124,7 +124,7 @@ type Submission struct {
 	Submitter string
 	// Queue is the requested queue; empty: the default one.
 	Queue string
-	// Branch is the submitter's, for limits by branch; may be empty.
+	// Branch is the submitter's branch, for limits by branch; may be empty.
 	Branch string
 	// IdempotencyKey is unique among a submitter's requests: submitting twice with the
 	// same key gives the same request. Empty: none.
@@ -179,14 +179,14 @@ type Commands struct {
 	Deferred bool
 }
 
-// TemplateCall says from what a graph was made, for the branch of the [Submission]: the same
+// TemplateCall describes how a graph was made for the branch of the [Submission]: the same
 // call makes the same graph.
 type TemplateCall struct {
 	// Name names the graph template.
 	Name string `json:"name"`
-	// Definitions is the content hash of the definitions that have it.
+	// Definitions is the content hash of the definitions that contain the template.
 	Definitions string `json:"definitions"`
-	// Parameters are those that count, and Given those that were given, as name=value.
+	// Parameters are those in force, and Given those that were given, as name=value.
 	Parameters map[string]any `json:"parameters,omitempty"`
 	Given      []string       `json:"given,omitempty"`
 	// Graph is the content hash of the graph.
@@ -194,7 +194,7 @@ type TemplateCall struct {
 	// Customised tells in words how the graph differs from the template's; empty: it does
 	// not.
 	Customised []string `json:"customised,omitempty"`
-	// ClonedFrom is the graph of which this is a copy; empty: of none.
+	// ClonedFrom is the graph that this one is a copy of; empty: none.
 	ClonedFrom string `json:"cloned_from,omitempty"`
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// RetentionKind is a kind of what the record keeps for a limited time.
+// RetentionKind is a kind of data that the record keeps for a limited time.
 type RetentionKind string
 
 const (
@@ -27,14 +27,14 @@ const (
 	KeepAdHoc RetentionKind = "adhoc"
 	// KeepTry: try builds, in the same way.
 	KeepTry RetentionKind = "try"
-	// KeepCanaries: canaries with their requests. The newest of each collector stay: its
-	// noise is known from them.
+	// KeepCanaries: canaries with their requests. The newest of each collector stay,
+	// since its noise is known from them.
 	KeepCanaries RetentionKind = "canaries"
 	// KeepSuites: suites that no project, job or pause refers to, since they were last
 	// submitted.
 	KeepSuites RetentionKind = "suites"
-	// KeepDeliveries: notifications of artifacts, since they came last, once their request
-	// has ended.
+	// KeepDeliveries: notifications of artifacts, from their last arrival on, once their
+	// request has ended.
 	KeepDeliveries RetentionKind = "deliveries"
 	// KeepAudit: entries of the audit that no invalid result refers to.
 	KeepAudit RetentionKind = "audit"
@@ -55,7 +55,7 @@ const foreverText = "forever"
 
 const (
 	day = 24 * time.Hour
-	// leastKept is the shortest retention: what ended just now may be looked at.
+	// leastKept is the shortest retention: people may still look at what has just ended.
 	leastKept = day
 	mostKept  = 100 * 365 * day
 )
@@ -64,7 +64,7 @@ const (
 type Retention map[RetentionKind]time.Duration
 
 // DefaultRetention returns how long each kind is kept unless configured. Results of
-// releases, commits and try builds are kept for ever.
+// releases, commits and try builds are kept forever.
 func DefaultRetention() Retention {
 	return Retention{
 		KeepOutput:      90 * day,

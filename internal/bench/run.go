@@ -73,9 +73,9 @@ type Run struct {
 	// Number counts the runs of the job, from 1.
 	Number int
 	Reason RunReason
-	// Rerun says for which asking of the job it began, Generation which results it gives.
+	// Rerun tells for which rerun of the job it began, Generation which results it gives.
 	Rerun, Generation int
-	// AskedBy is the account that asked for a rerun; empty: it is none.
+	// AskedBy is the account that asked for a rerun; empty: not a rerun.
 	AskedBy string
 	Setting
 	// RunEnd is zero while the run is open, except for what was reported so far.
@@ -86,7 +86,7 @@ type Run struct {
 	LogSize    int64
 	StartedAt  time.Time
 	FinishedAt *time.Time // nil: the run is open
-	// Announced is set once the workflow of its job knows of it.
+	// Announced is set once the workflow of its job knows of the run.
 	Announced bool
 }
 
@@ -132,7 +132,7 @@ type RunBlock struct {
 	Errors  []RunError
 }
 
-// RunClosed says what became of the rest of a run, and of which kind its job is.
+// RunClosed holds the kind of a run's job and the receipt for the rest of the run.
 type RunClosed struct {
 	Kind  JobKind
 	Block BlockReceipt

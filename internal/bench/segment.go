@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// Segment holds the settings of a machine on which results depend besides its
-// hardware: values separated by "|", in the order of [segmentParts]. A series measured
-// under other settings is another one, which begins with their change: results of two
-// segments compare only if measured in turns.
+// Segment holds the settings of a machine on which results depend besides its hardware:
+// values separated by "|", in the order of [segmentParts]. A change of the settings
+// begins another series: results of two segments compare only if measured in turns.
 //
 // An empty or missing part is not known, and differs from nothing.
 type Segment string

@@ -177,12 +177,12 @@ func checkRepository(s string) error {
 	return nil
 }
 
-// CheckSecrets refuses a repository whose URL has a user of http or https, which servers
+// CheckSecrets refuses a repository whose http or https URL has a user, which servers
 // take for a token. [CommitSource.Check] does not: earlier versions have stored some.
 func (s CommitSource) CheckSecrets() error { return withoutSecret("source.git", s.Git) }
 
-// withoutSecret refuses a URL with a password, or with a user of http or https. Others are
-// accepted.
+// withoutSecret refuses a URL with a password, and an http or https URL with a user. It
+// accepts all others.
 func withoutSecret(kind, address string) error {
 	scheme, rest, isURL := strings.Cut(address, "://")
 	authority, _, _ := strings.Cut(rest, "/")

@@ -29,8 +29,8 @@ const (
 // could not start each of them and wait for its end.
 func (k JobKind) ChildOfRequest() bool { return k != KindCommand }
 
-// OwnResults reports whether what a job of this kind yields belongs to the job alone: no
-// artifact has it, so that nothing compares or counts it. A profile explains a
+// OwnResults reports whether the results of a job of this kind belong to the job alone:
+// they are no artifact's, so nothing compares or counts them. A profile explains a
 // measurement and never is one.
 func (k JobKind) OwnResults() bool { return k == KindCommand || k == KindProfile }
 
@@ -108,7 +108,7 @@ func (tc TestCase) String() string {
 // target. Scenarios are in the order of [CompareScenarios].
 func CompareTestCases(a, b TestCase) int {
 	if c := cmp.Compare(a.Benchmark, b.Benchmark); c != 0 {
-		return c // without the rest, as most
+		return c // most comparisons end here
 	}
 	if c := cmp.Compare(a.Profile, b.Profile); c != 0 {
 		return c

@@ -71,8 +71,8 @@ func (m *VerifyMode) UnmarshalJSON(text []byte) error {
 const VerifyBudget = 0.25
 
 // VerifyAtLeast is the default machine time that measuring again may always take. The first
-// look that can confirm a change is the one after 14 pairs: within a share of a small
-// suite's few iterations no verdict would ever be reached.
+// look that can confirm a change comes after 14 pairs: a share of a small suite's few
+// iterations would never lead to a verdict.
 const VerifyAtLeast = 10 * time.Minute
 
 // maxVerifyAtLeast bounds the time: more is better said with a larger share.

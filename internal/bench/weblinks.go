@@ -30,8 +30,7 @@ const (
 	maxWebLength = 500
 )
 
-// Names reports whether an artifact is called like a commit of the repository, or like one
-// of its tags.
+// Names reports whether an artifact has the name of a commit or a tag of the repository.
 func (s CommitSource) Names(of RequestType, tag string) bool {
 	if of != Release {
 		return of.HasParent()
@@ -67,7 +66,7 @@ func (s CommitSource) webLinks() WebLinks {
 	w := s.Web
 	at, err := url.Parse(s.Git)
 	if err != nil || at.Scheme != "https" || at.Host == "" {
-		return w // another form of address, which is none of the web
+		return w // another form of address, not of the web
 	}
 	repository := https + at.Host + strings.TrimSuffix(strings.TrimSuffix(at.EscapedPath(), "/"), ".git")
 	if w.Commit == "" {
@@ -125,8 +124,8 @@ func (w WebLinks) Check() error {
 	return nil
 }
 
-// checkTemplate accepts what is an https URL of a named host, without a user, whatever
-// stands at its placeholders.
+// checkTemplate accepts a template that is an https URL of a named host, without a
+// user, whatever stands at its placeholders.
 func checkTemplate(kind, template string, places []string) error {
 	wants := "write an https URL with " + strings.Join(places, " and ")
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'<>\\^`|#", r) }

@@ -64,7 +64,7 @@ type JobRef struct {
 	// Benchmark is the benchmark of the first test case, TestCases the number of cases.
 	Benchmark string
 	TestCases int
-	Chunk     int // number of the part of a divided job; 0: it is none
+	Chunk     int // number of the part of a divided job; 0: not a part
 }
 
 // Ref returns the job's reference.

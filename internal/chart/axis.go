@@ -84,7 +84,7 @@ func (a axis) ticks(unit string) []tick {
 			}
 		}
 	}
-	// Also of a logarithmic axis of less than a power: round values are closer together.
+	// Round values are closer together, also on a logarithmic axis of less than a power.
 	p := prefixOf(unit, max(math.Abs(low), math.Abs(high)))
 	major, _ := scale.Linear{Min: low / p.factor, Max: high / p.factor}.Ticks(options)
 	out := make([]tick, len(major))
@@ -137,8 +137,7 @@ func prefixOf(unit string, size float64) prefix {
 	return all[len(all)-1]
 }
 
-// significant is the number of digits of values that are written in any other way than by
-// their distance.
+// significant is the number of digits of values that are not written by their distance.
 const significant = 6
 
 // powers labels values of a logarithmic axis, each with the prefix that suits it.

@@ -31,7 +31,7 @@ type Chart struct {
 	// Noise is the typical scatter of the values, in their unit: the range is at least three
 	// times as high.
 	Noise float64
-	// NotNegative is set if no value can be below zero: then the range hardly is, also where all are zero.
+	// NotNegative is set if no value can be below zero: then the range hardly is, even if all are zero.
 	NotNegative bool
 	// Lines are drawn in their order, each in a class of its own, line-0 to line-9.
 	Lines []Line
@@ -41,7 +41,7 @@ type Chart struct {
 	// Ticks of the x axis; of two that would overlap, the second is left out.
 	Ticks []Tick
 	// StyleSheet is the address of the style sheet of a chart that is a document of its own;
-	// empty: it is a part of a page, which brings its own.
+	// empty: the chart is part of a page, which has its own.
 	StyleSheet string
 }
 
@@ -117,7 +117,7 @@ const (
 	lineClasses = 10
 )
 
-// Plot returns where the lines of the chart are.
+// Plot returns the part of the drawing in which the lines are.
 func (c Chart) Plot() Plot {
 	p := Plot{Left: leftSpace, Top: topSpace, From: c.From, To: c.To}
 	p.Right = max(cmp.Or(c.Width, DefaultWidth)-rightSpace, p.Left+1)
@@ -213,7 +213,7 @@ func (c Chart) size() int {
 	return n
 }
 
-// text escapes what others have written, and leaves out what XML cannot hold and what turns text around.
+// text escapes what others have written, without characters that XML cannot hold or that turn text around.
 func text(s string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		switch {
@@ -413,7 +413,7 @@ func appendBand(b []byte, low, high, around []cell) (band []byte, used []cell) {
 	return append(appendPath(b, around), 'z'), around
 }
 
-// outermost returns the place of each column that is further out than its others, in the memory of all.
+// outermost returns the outermost place of each column, in the memory of places.
 func outermost(places []cell, further func(a, b int) bool) []cell {
 	out := places[:0]
 	for _, c := range places {

@@ -12,8 +12,8 @@ type Stretch struct{ From, To float64 }
 // Columns is a part of a plot, from the left edge of a column to that of another.
 type Columns struct{ Left, Right int }
 
-// Columns returns what stretches cover of the plot, from left to right. Each that is within takes at least one column; those that
-// touch are one, which bounds their number.
+// Columns returns the parts of the plot that stretches cover, from left to right. Each within the plot takes at least one
+// column; those that touch become one, which bounds their number.
 func (p Plot) Columns(stretches []Stretch) []Columns {
 	var out []Columns
 	for _, s := range slices.SortedFunc(slices.Values(stretches), func(a, b Stretch) int { return cmp.Compare(a.From, b.From) }) {

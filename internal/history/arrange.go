@@ -9,7 +9,7 @@ import (
 // Parameters by which charts and lines are split.
 var Parameters = []string{"benchmark", "line", "profile", "scenario", "backend", "target"}
 
-// Lines that are no parameter.
+// Values of [Arrangement.Line] that are not parameters.
 const (
 	// EachSeries draws a line per series.
 	EachSeries = "series"

@@ -59,7 +59,7 @@ const (
 	ExtremeBand  Band = "minmax"
 )
 
-// Drawing says of which points a drawing shows anything.
+// Drawing tells which points a drawing shows.
 type Drawing struct {
 	// Columns has the column of pixels of each artifact.
 	Columns []int
@@ -180,7 +180,7 @@ func (d Drawing) gap(before, p *Point) bool {
 	return p.At > before.At+1 && d.Columns[p.At]-d.Columns[before.At] > 1
 }
 
-// column adds the numbers of the points that are kept of those in one column.
+// column appends the numbers of the points in one column that are kept.
 func (d Drawing) column(kept []int, points []Point, from, to int) []int {
 	if kept = append(kept, from); to-from == 1 {
 		return kept

@@ -80,9 +80,9 @@ const (
 )
 
 // Shift tells how far the newest points of a series are from those before them, in units of
-// their scatter: the difference of both medians, divided by the median distance of the
-// earlier ones from theirs. Only points that compare with the newest one count; 0: there
-// are too few.
+// their scatter: the difference of the two medians, divided by the median distance of the
+// earlier points from their median. Only points that compare with the newest one count; 0:
+// there are too few.
 func Shift(points []Point, places []Place) float64 {
 	from := len(points)
 	for from > 0 && len(points)-from < RecentPoints+EarlierPoints && (from == len(points) || places[points[from].Place].Change(places[points[from-1].Place]) == "") {

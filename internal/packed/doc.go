@@ -1,6 +1,6 @@
 // Package packed lays out results as bytes, so that a page reads thousands of series in one
-// row instead of a row for each value. The name says what the bytes are: the same results
-// once more, packed. Nothing is in them that the rows of results do not say.
+// row instead of a row for each value. The bytes are the same results once more: nothing
+// that their rows do not say.
 //
 // A [Sheet] holds the values of all series of one artifact, a [Strip] the history of one
 // series. Both name series and artifacts by the IDs of the record. Floating-point numbers
@@ -8,7 +8,7 @@
 //
 // Each value has one encoding, and no other is accepted: equal results are equal bytes. The
 // first byte is the version; bytes of an unknown one are refused, as are bytes that are cut
-// off, have a rest, or claim more than they hold. Checksums are left to Postgres.
+// off, are left over, or claim more than they hold. Checksums are left to Postgres.
 //
 // The package is pure. It must not know where the bytes are kept.
 package packed
@@ -26,7 +26,7 @@ import (
 // Version is the version of both layouts.
 const Version = 1
 
-// ErrCorrupt reports bytes that no value has as its encoding.
+// ErrCorrupt reports bytes that encode no value.
 var ErrCorrupt = errors.New("not a packed value of this version")
 
 // Origin is shared by the series of one run.
@@ -158,7 +158,8 @@ func (r *reader) head() {
 	}
 }
 
-// origin reads the number of an origin. Each is used, first in the order of their numbers.
+// origin reads the number of an origin. Each origin is used, and they are first used in the
+// order of their numbers.
 func (r *reader) origin() *Origin {
 	n := r.uvarint()
 	if n > uint64(r.used) || n >= uint64(len(r.origins)) {

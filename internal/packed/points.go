@@ -11,8 +11,7 @@ import (
 type SheetPoints struct {
 	artifact int64
 	r        reader
-	// left counts the series of which nothing has been read. The head of the last one has been, and its values are still to come
-	// if ahead is set.
+	// left counts the series whose heads have not been read. ahead is set if the values after the last head are still to come.
 	left  int
 	ahead bool
 	head  seriesHead

@@ -108,8 +108,8 @@ const maxIteration = 1<<31 - 1
 // UnpackSheet decodes a sheet. Errors wrap [ErrCorrupt].
 func UnpackSheet(b []byte) (Sheet, error) { return AppendSheet(nil, b) }
 
-// AppendSheet decodes a sheet behind other series, so that who reads many sheets uses the same memory again. Series may share
-// the numbers of iterations and the marks, which must not be changed. Errors wrap [ErrCorrupt]; with one, the other series are
+// AppendSheet decodes a sheet behind other series, so that many sheets can be read into the same memory. Series may share the
+// numbers of iterations and the marks, which must not be changed. Errors wrap [ErrCorrupt]; with one, the other series are
 // returned.
 func AppendSheet(to Sheet, b []byte) (Sheet, error) {
 	r := reader{rest: b}
@@ -157,7 +157,7 @@ func AppendSheet(to Sheet, b []byte) (Sheet, error) {
 // leastSeries is the size of a series with one value, in bytes.
 const leastSeries = 13
 
-// series reads the head of a series after another one.
+// series reads the head of the series after the one with ID before.
 func (r *reader) series(before int64) seriesHead {
 	h := seriesHead{id: r.id(before), n: r.count(8)}
 	if h.n == 0 {

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// MaxPoints bounds the points of a strip. A new artifact writes the newest strip of each of
-// its series anew: with 5,600 of them, 80 points of at most 53 bytes are 24 MB, and 28 MB in
-// the log of Postgres; after a checkpoint, that also holds the pages as they were.
+// MaxPoints bounds the points of a strip. A new artifact rewrites the newest strip of each
+// of its series: with 5,600 of them, 80 points of at most 53 bytes are 24 MB, and 28 MB in
+// the log of Postgres, which after a checkpoint also holds the pages as they were.
 const MaxPoints = 80
 
 // Strip is a part of the history of one series in one surrounding: its points by ascending
@@ -174,8 +174,8 @@ func UnpackStrip(b []byte) (Strip, error) {
 	return strip, nil
 }
 
-// AppendStrip decodes a strip behind other points, so that who reads many strips uses the
-// same memory again. Errors wrap [ErrCorrupt]; with one, the other points are returned.
+// AppendStrip decodes a strip behind other points, so that many strips can be read into
+// the same memory. Errors wrap [ErrCorrupt]; with one, the other points are returned.
 func AppendStrip(to Strip, b []byte) (Strip, error) {
 	r := reader{rest: b}
 	r.head()
@@ -201,7 +201,7 @@ func AppendStrip(to Strip, b []byte) (Strip, error) {
 	return strip, nil
 }
 
-// point reads a point of an artifact after another one.
+// point reads the point after that of the artifact with ID before.
 func (r *reader) point(p *Point, before int64) {
 	p.Artifact = r.id(before)
 	n, disturbed := r.uvarint(), r.uvarint()

@@ -135,7 +135,7 @@ type JobCounts struct{ Total, Open, Success, Failure, Cancelled int }
 type JobInput struct {
 	Project string
 	Key     bench.JobKey
-	// Rerun counts how often the job was asked for again: another one has another workflow.
+	// Rerun counts how often the job was asked for again. Each rerun has its own workflow.
 	Rerun int `json:",omitempty"`
 	// Workflow is the job's workflow ID, RequestWorkflow the ID of the request it was
 	// handed out to.
@@ -156,7 +156,7 @@ type JobInput struct {
 	// Dispatches counts the RunJob activities of earlier runs of the workflow.
 	Dispatches int
 	Unbegun    Unbegun `json:",omitzero"`
-	// Adopt is a run that goes on without Temporal's knowledge: its end comes before any
+	// Adopt is a run that goes on without Temporal's knowledge; it must end before any
 	// dispatch. Zero: there is none.
 	Adopt Adopted `json:",omitzero"`
 }
@@ -308,8 +308,7 @@ type ExpandInput struct {
 	Stage   bench.Stage
 }
 
-// ProgressInput asks for the progress of one stage's jobs; of all jobs without a
-// stage.
+// ProgressInput asks for the progress of one stage's jobs; without a stage, of all.
 type ProgressInput struct {
 	Request RequestRef
 	Stage   bench.Stage
@@ -320,7 +319,7 @@ type ProgressInput struct {
 // ExpandResult describes the jobs of a stage.
 type ExpandResult struct {
 	Counts JobCounts
-	// HandedOut lists jobs for the request to start at once.
+	// HandedOut lists jobs for the request to start immediately.
 	HandedOut []JobInput
 	Shared    SharedJobs
 	// Failed gives the reason why the request cannot run at all; empty: it can.
@@ -357,7 +356,7 @@ type LookResult struct {
 	Suspects    string
 	Baseline    string
 	Counts      JobCounts
-	// HandedOut lists jobs of the look for the request to start at once.
+	// HandedOut lists jobs of the look for the request to start immediately.
 	HandedOut []JobInput
 }
 
@@ -448,7 +447,7 @@ type AssessInput struct {
 	Message string
 	// Dispatch is the secret of the dispatch that has ended.
 	Dispatch bench.Dispatch `json:",omitempty"`
-	// Unbegun repeats the last answer's.
+	// Unbegun repeats the value of the last answer.
 	Unbegun Unbegun `json:",omitzero"`
 	// Unseen is set if the failure says nothing about the run: it may go on, or may have
 	// ended well.

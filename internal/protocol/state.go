@@ -24,8 +24,8 @@ func JobAttributes(in JobInput) []temporal.SearchAttributeUpdate {
 // attrBuildIDs is an attribute of Temporal's own: the workers that have worked on a workflow.
 var attrBuildIDs = temporal.NewSearchAttributeKeyKeywordList("BuildIds")
 
-// WorkedOnBy names the worker of a workflow's first task as Temporal does once that task is
-// done: in one write less of the search attributes, if the workflow starts with it.
+// WorkedOnBy names the worker of a workflow's first task, as Temporal does once that task
+// is done. A workflow that starts with it saves one write of the search attributes.
 func WorkedOnBy(worker string) temporal.SearchAttributeUpdate {
 	return attrBuildIDs.ValueSet([]string{"unversioned", "unversioned:" + worker})
 }

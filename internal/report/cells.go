@@ -26,7 +26,7 @@ const (
 	ByCertainty
 )
 
-// Sorted returns rows in an order. Rows that are equal keep theirs.
+// Sorted returns rows in the given order. Equal rows keep theirs.
 func Sorted(list []Row, sorting Sorting) []Row {
 	rows := make([]Row, len(list))
 	for place, row := range Order(list, sorting) {
@@ -35,7 +35,7 @@ func Sorted(list []Row, sorting Sorting) []Row {
 	return rows
 }
 
-// Order returns the indexes of rows in an order. Rows that are equal keep theirs.
+// Order returns the indexes of rows in the given order. Equal rows keep theirs.
 func Order(list []Row, sorting Sorting) []int {
 	type place struct {
 		row       int
@@ -204,7 +204,7 @@ func displayUnit(base string) string {
 	}
 }
 
-// UnitSign returns the sign under which values of a unit are shown, and what they are multiplied with for it: "s" and 1e-9
+// UnitSign returns the sign under which values of a unit are shown, and the factor that converts them to it: "s" and 1e-9
 // for "ns". The sign is empty for a unit that is named elsewhere, such as a count.
 func UnitSign(unit string) (sign string, factor float64) {
 	base, factor := baseUnit(unit)

@@ -27,7 +27,7 @@ const (
 
 var digestText = base64.RawURLEncoding
 
-// errDigest is the error of a text that is no digest.
+// errDigest reports a text that is not a digest.
 var errDigest = errors.New("it is not a digest of this version; copy the link of a comparison again")
 
 // tables are the checksums of rows, of 12 bits each.
@@ -99,8 +99,8 @@ func summed(rows []Row, checksums int) (whole [wholeBytes]byte, t tables, of []d
 	return whole, t, of
 }
 
-// Digest sums up the rows of a comparison in at most 800 characters for an address: their values and verdicts, in whatever
-// order. [Since] tells by it which have changed.
+// Digest sums up the rows of a comparison in at most 800 characters for an address: their values and verdicts, in any
+// order. [Since] uses it to tell which rows have changed.
 func Digest(rows []Row) string {
 	even := (len(rows) + 1) / 2 * 2 // two checksums are three bytes
 	whole, t, _ := summed(rows, min(max(even, leastChecksums), mostChecksums))
@@ -118,13 +118,13 @@ func Digest(rows []Row) string {
 type Changed struct {
 	// Same is set if nothing has.
 	Same bool
-	// Rows are those with other values or another verdict, and new ones. Few others may be among them.
+	// Rows are those with other values or another verdict, new ones, and possibly a few others.
 	Rows []Row
 	// Gone is set if rows are no longer there.
 	Gone bool
 }
 
-// Since tells which rows have changed since a digest was taken of them. The error is for a text that is no digest.
+// Since tells which rows have changed since a digest was taken of them. The error is for a text that is not a digest.
 func Since(digest string, rows []Row) (Changed, error) {
 	if len(digest) == 0 || digest[:1] != digestVersion {
 		return Changed{}, errDigest

@@ -70,7 +70,7 @@ func New(series []Series, standing Standing) (Report, error) {
 	return out, nil
 }
 
-// inOrder returns series by their keys, as most are given.
+// inOrder returns series in the order of their keys, in which most are given.
 func inOrder(series []Series) []*Series {
 	out := make([]*Series, len(series))
 	for i := range series {
@@ -83,8 +83,8 @@ func inOrder(series []Series) []*Series {
 // judge gives the verdicts of one comparison.
 type judge struct {
 	options stats.Options
-	// family sets the level for the series that are judged here, of which there are size; one judges a series for itself, as
-	// far as that does not depend on others.
+	// family sets the level for the series judged here, of which there are size; one judges a series alone, as far as that
+	// does not depend on others.
 	family, one verdict.Family
 	size        int
 	// refused is the reason why the family cannot be judged; empty if it can.
@@ -195,7 +195,7 @@ func (j *judge) judgeExact(r *Row, s *Series) {
 	r.Reason, r.Needs = v.Reason, v.Needs
 }
 
-// adopt takes a verdict over.
+// adopt takes over a stored verdict.
 func (r *Row) adopt(s Stored) {
 	change := s.Change
 	if change == 0 {
@@ -218,7 +218,7 @@ func (r *Row) adopt(s Stored) {
 	r.Turns.Pairs, r.Turns.Sessions, r.Turns.Disturbed = s.Pairs, s.Sessions, s.Disturbed
 }
 
-// Told returns the row that a stored verdict makes, without what it describes.
+// Told returns the row of a stored verdict, without descriptions of values.
 func Told(better stats.Better, s Stored) Row {
 	r := Row{Better: better, Deciding: true}
 	r.adopt(s)

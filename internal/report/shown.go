@@ -9,8 +9,8 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
-// Shown is a row in words, for outputs that are no text: the evidence that its verdict rests on, from pairs if there are any,
-// else from stored results.
+// Shown is a row in words, for outputs that are not text: the evidence that its verdict rests on, from pairs if there are
+// any, else from stored results.
 type Shown struct {
 	A, B     string
 	Change   string
@@ -24,8 +24,8 @@ type Shown struct {
 	Why string
 }
 
-// Shown returns the row in words. Unlike the tables of [WriteText], it takes a side with values for known, so that a report may
-// have been read from JSON, which has finite numbers only.
+// Shown returns the row in words. Unlike the tables of [WriteText], it takes any side with values as known, so that the report
+// may have been read from JSON, which has finite numbers only.
 func (r Row) Shown() Shown {
 	out := Shown{Verdict: verdictCell(r), Why: whyCell(r), Change: absent}
 	if r.A.N > 0 && r.B.N > 0 {
@@ -84,7 +84,7 @@ const (
 	CorrectedDetail = "corrected"
 	// EffectDetail is the difference of the medians in standard deviations within the sides.
 	EffectDetail = "effect"
-	// MagnitudeDetail is the change in least relevant ones.
+	// MagnitudeDetail is the change as a multiple of the least relevant one.
 	MagnitudeDetail = "magnitude"
 	// SourceDetail says what the least relevant change follows from.
 	SourceDetail = "source"

@@ -249,7 +249,7 @@ func summarizeMetric(rows []Row) MetricSummary {
 func (r Row) positive() bool { return r.A.Value > 0 && r.B.Value > 0 }
 
 // remark says that a geometric mean beyond the least relevant change shows nothing, if no row changed in its direction, or
-// less than it seems to. All are sums of logarithms: of all rows, of the open ones, and the least relevant.
+// less than it seems to. The sums are of logarithms: of all rows, of the open ones, and the least relevant.
 func remark(m MetricSummary, logs, open, least float64) string {
 	if !m.Deciding || m.Undecided+m.NoSuspicion == 0 || math.Abs(logs) <= least {
 		return ""

@@ -16,8 +16,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// HistoryRecord reads histories; *store.Store implements it. [ReadHistory] calls it under no lock, and many readings may call
-// it at once; it is never nil.
+// HistoryRecord reads histories; *store.Store implements it. [ReadHistory] calls it under no lock, and many readings call it
+// concurrently; it is never nil.
 type HistoryRecord interface {
 	Project(ctx context.Context, name string) (store.Project, error)
 	HistoryArtifacts(ctx context.Context, project string, of bench.RequestType, most int) ([]store.HistoryArtifact, error)
@@ -41,7 +41,7 @@ const (
 	maxHistoryPoints = 600_000
 	// maxHistoryMarks bounds the failures, the confirmed changes and the releases that are marked, each.
 	maxHistoryMarks = 20_000
-	// maxHistorySeries bounds the series of a project of which those with the largest shift are found.
+	// maxHistorySeries bounds the series of a project that are searched for the largest shifts.
 	maxHistorySeries = 100_000
 	// maxHistoryRuns bounds the artifacts whose runs are named.
 	maxHistoryRuns = 1000
@@ -74,8 +74,8 @@ type HistoryQuery struct {
 	// Chart is the name of the only chart that is asked for, if OneChart is set.
 	Chart    string
 	OneChart bool
-	// Columns is the width in pixels of a drawing, of which only the points are wanted that it shows; 0: all are.
-	// ByDate is set if it has the artifacts along x by their dates, and Band is what it draws around lines.
+	// Columns is the width in pixels of a drawing; only the points that it shows are wanted. 0: all are. ByDate
+	// is set if it places artifacts along x by their dates, and Band is what it draws around lines.
 	Columns int
 	ByDate  bool
 	Band    history.Band
@@ -86,7 +86,7 @@ type HistoryQuery struct {
 	Drawn func(digest string) bool
 	// Facets asks for the counts of the series by their properties.
 	Facets bool
-	// Shifts keeps the shifts of series; nil: nothing does.
+	// Shifts keeps the shifts of series; nil: they are not kept.
 	Shifts *Shifts
 }
 
@@ -97,15 +97,15 @@ var HistoryKeys = []string{"benchmark", "line", "profile", "scenario", "backend"
 type History struct {
 	Type      bench.RequestType
 	Artifacts []HistoryArtifact
-	// Total counts all artifacts of the type. Earlier and Later are those just beyond the part, OuterFrom and OuterTo the
-	// ends of one twice as long; empty: there is none.
+	// Total counts all artifacts of the type. Earlier and Later are the artifacts just beyond the part, OuterFrom and
+	// OuterTo the ends of a part twice as long; empty: there is none.
 	Total                              int
 	Earlier, Later, OuterFrom, OuterTo string
 	// Narrowed says what was left out because it is too much at once.
 	Narrowed []string
 	Metrics  []HistoryMetric
 	Metric   bench.Metric
-	// Series counts those that were found, Left the charts that are not among Charts. Facets count the found ones by their
+	// Series counts the series found, Left the charts that are not among Charts. Facets count the series found by their
 	// properties.
 	Series int
 	Facets []filter.Facet
@@ -144,14 +144,14 @@ type HistoryChart struct {
 // HistoryLine is one line: a series, or the geometric mean of several.
 type HistoryLine struct {
 	Name string
-	// Series are the names of those that it is made of; TestCase is set if it is one.
+	// Series names the series that it is made of; TestCase is set if it is a single one.
 	Series   []string
 	TestCase *bench.TestCase
 	Metric   bench.Metric
 	// Relative is set if values are relative to the start of the line.
 	Relative bool
 	Shift    float64
-	// Cut holds its points, or those that a drawing shows, Runs those that measured them, if they are asked for, and Count is
+	// Cut holds its points, or only those that a drawing shows, Runs the runs that measured these, if requested, and Count is
 	// the number of all.
 	history.Cut
 	Runs     []bench.RunID
@@ -202,8 +202,8 @@ type historyReading struct {
 	facts  Facts
 	// suite is the content hash of the suite; empty: there is none.
 	suite string
-	// state identifies the results of the part as they were before they were read, and learned are the shifts that were
-	// computed of them, to be kept under a key if it is still the same afterwards.
+	// state identifies the results of the part before they were read, and learned holds the shifts computed from them,
+	// to be kept under a key if the state is the same afterwards.
 	state   string
 	learned learnedShifts
 	out     History
@@ -217,7 +217,7 @@ type historyReading struct {
 	changes map[caseMetric][]store.HistoryChange
 	// compared says where points do not compare.
 	compared history.Changes
-	// charts are those that are answered, and failures by test case those of their series.
+	// charts are the charts of the answer, and failures those of their series, by test case.
 	charts   []history.Chart
 	failures map[int64][]HistoryFailure
 	// drawing of the part; drawn holds the lines of one series, odd the artifacts for which a series has a value that is not
@@ -270,8 +270,7 @@ func (r *historyReading) part(ctx context.Context) error {
 	return nil
 }
 
-// ends returns the places of the first artifact of the part that was asked for and of the one after its last, or the tag that
-// is not there.
+// ends returns the places of the first artifact of the requested part and of the one after its last, or the missing tag.
 func ends(line []store.HistoryArtifact, q HistoryQuery) (from, to int, lacks string) {
 	find := func(tag string) int {
 		return slices.IndexFunc(line, func(a store.HistoryArtifact) bool { return a.Tag == tag })
@@ -323,7 +322,7 @@ func (r *historyReading) number() {
 	}
 }
 
-// narrow says what is left out, of something that has more; 0: nothing is.
+// narrow notes what is left out, unless left is 0.
 func (r *historyReading) narrow(left int, format string, args ...any) {
 	if left > 0 {
 		r.out.Narrowed = append(r.out.Narrowed, fmt.Sprintf(format, args...))

@@ -33,8 +33,7 @@ func (r *historyReading) lookForDrawings() (err error) {
 	return nil
 }
 
-// keep lets what was computed be kept if the results are still those that they were before: else nothing says of which of
-// both it was made.
+// keep keeps what was computed if the state of the results is the same as before: else it may be of either state.
 func (r *historyReading) keep(ctx context.Context) error {
 	drawn := !slices.ContainsFunc(r.out.Charts, func(c HistoryChart) bool { return c.Digest != "" && !c.Drawn })
 	if drawn && len(r.learned.shifts) == 0 {

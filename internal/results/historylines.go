@@ -140,7 +140,7 @@ func (p *placing) number(of history.Place) int {
 	return n
 }
 
-// alone reports whether a line is one series, and not the mean of some.
+// alone reports whether a line is one series, not the mean of several.
 func (r *historyReading) alone(l history.Line) bool {
 	return len(l.Series) == 1 && r.query.Line != history.AllSeries
 }
@@ -156,14 +156,14 @@ func (r *historyReading) along() []float64 {
 	return places
 }
 
-// drawnLine is a line as it is answered, with the number of its points before those were left out that no drawing shows.
+// drawnLine is a line of the answer, with the number of its points before those that no drawing shows were left out.
 type drawnLine struct {
 	history.Cut
-	runs  []bench.RunID // of its points, to be named; nil: nobody asks
+	runs  []bench.RunID // of its points, to be named; nil: not requested
 	count int
 }
 
-// lay returns what is answered of the points of a line.
+// lay returns the points of a line that are answered.
 func (r *historyReading) lay(points []history.Point) drawnLine {
 	r.compared.Places = r.out.Places
 	line := drawnLine{count: len(points)}

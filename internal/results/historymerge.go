@@ -87,7 +87,7 @@ func (m *merging) merge(histories []store.History, aggregation suite.Aggregation
 	return m.line
 }
 
-// placeOf returns the number of a place, which mostly is that of the point before.
+// placeOf returns the number of a place, mostly that of the point before.
 func (m *merging) placeOf(origin *packed.Origin, surrounding bench.Surrounding) int {
 	if m.place < 0 || origin != m.origin && *origin != *m.origin || surrounding != m.surrounding {
 		m.origin, m.surrounding = origin, surrounding
@@ -96,7 +96,7 @@ func (m *merging) placeOf(origin *packed.Origin, surrounding bench.Surrounding) 
 	return m.place
 }
 
-// aggregate returns what comparisons use of the values of a point.
+// aggregate returns the aggregate of a point's values that comparisons use.
 func aggregate(a suite.Aggregation, p *packed.Point) float64 {
 	switch a {
 	case suite.AggregateMedian:

@@ -51,10 +51,10 @@ func (r *historyReading) choose(ctx context.Context) error {
 	return nil
 }
 
-// facetKeys are the [HistoryKeys] by which series are counted: all are of one metric.
+// facetKeys are the [HistoryKeys] by which series are counted: not metric, which all share.
 var facetKeys = slices.DeleteFunc(slices.Clone(HistoryKeys), func(key string) bool { return key == "metric" })
 
-// withMetric returns the series of a metric, or of all whose unit it is, and their metrics.
+// withMetric returns the series of a metric, or of all metrics with that unit, and their metrics.
 func withMetric(all []store.Series, metric bench.Metric) (of []store.Series, metrics []bench.Metric) {
 	matches := make(map[bench.Metric]bool)
 	for i := range all {
@@ -130,7 +130,7 @@ func (r *historyReading) fits(words filter.Filter, s store.Series, one history.S
 	})
 }
 
-// values returns what a series has of one of the [HistoryKeys].
+// values returns the values of a series for one of the [HistoryKeys].
 func (r *historyReading) values(key string, s store.Series, one history.Series) []string {
 	switch key {
 	case "metric":
@@ -148,7 +148,7 @@ func (r *historyReading) values(key string, s store.Series, one history.Series) 
 	return []string{one.Parameter(key)}
 }
 
-// direction says what a change of a metric is.
+// direction calls a change of a metric an improvement or a regression.
 func direction(m bench.Metric, change float64) string {
 	if change > 0 == (m.Direction() == bench.HigherIsBetter) {
 		return "improvement"

@@ -12,8 +12,8 @@ import (
 	"github.com/benchloom/benchloom/internal/history"
 )
 
-// Shifts keeps the shifts of series, by the artifacts and the state of the results that they follow from: other words and
-// other charts of the same part need no points of all series. It is safe for concurrent use.
+// Shifts keeps the shifts of series, by the artifacts and the state of the results that they follow from, so that other
+// words and other charts of the same part need no points of all series. It is safe for concurrent use.
 type Shifts struct {
 	kept *ttlcache.Cache[string, map[int64]float64] // by series
 }
@@ -24,7 +24,7 @@ const (
 	bytesPerShift = 48 // of a map
 )
 
-// NewShifts returns no shifts yet.
+// NewShifts returns an empty store of shifts.
 func NewShifts() *Shifts { return newShifts(maxKeptShifts) }
 
 func newShifts(bytes uint64) *Shifts {
@@ -50,7 +50,7 @@ type learnedShifts struct {
 	shifts map[int64]float64
 }
 
-// keep adds shifts. Of two who add to the same ones at once, one may be forgotten.
+// keep adds shifts. Of two concurrent additions to the same shifts, one may be forgotten.
 func (s *Shifts) keep(learned learnedShifts) {
 	if s == nil || len(learned.shifts) == 0 {
 		return

@@ -6,8 +6,7 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-// memory holds the series of a comparison while it is made: thousands of them, for whose memory
-// the next one need not ask again.
+// memory holds the thousands of series of a comparison while it is made; the next reuses it.
 type memory struct {
 	stored []stats.Series
 	series []report.Series

@@ -8,7 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// naming describes series. It keeps what those of a metric share, and those of a benchmark: a comparison has thousands of
+// naming describes series. It keeps what the series of a metric, or of a benchmark, share: a comparison has thousands of
 // series of few metrics.
 type naming struct {
 	facts      Facts

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Place holds all on which it depends whether results compare, and the pool.
+// Place holds everything that decides whether results compare, and the pool.
 type Place struct {
 	Target bench.Target
 	bench.Surrounding
@@ -43,7 +43,7 @@ func Parts(origins []store.Origin) []Part {
 	for k := range origins {
 		o := &origins[k]
 		place := Place{Target: o.TestCase.Target, Surrounding: o.Surrounding, Segment: o.Segment, Pool: o.Pool, Suite: o.Suite, InTurns: o.InTurns}
-		known := k > 0 && place == parts[i].Place // as that of the one before, mostly
+		known := k > 0 && place == parts[i].Place // mostly as the one before
 		if !known {
 			i, known = at[place]
 		}
@@ -104,7 +104,7 @@ func Differences(a, b []Part) []string {
 	return out
 }
 
-// newSettings names the settings of machines that differ, of what was measured alone.
+// newSettings names the machine settings that differ between results measured alone.
 func newSettings(a, b []Part) string {
 	for _, p := range a {
 		for _, q := range b {
@@ -116,7 +116,7 @@ func newSettings(a, b []Part) string {
 	return ""
 }
 
-// distinct lists what the parts that were measured alone have.
+// distinct lists the different values of parts that were measured alone.
 func distinct(parts []Part, of func(Part) []string) []string {
 	var all []string
 	for _, p := range parts {

@@ -121,8 +121,8 @@ func matchedByName(a, b []bench.Samples) iter.Seq2[[]*bench.Samples, []*bench.Sa
 	}
 }
 
-// inOrder reports whether samples are in the order of their series, of which none is there twice, as they are if all were
-// measured in one surrounding.
+// inOrder reports whether samples are in the order of their series, each series once, as they are if all were measured in
+// one surrounding.
 func inOrder(samples []bench.Samples) bool {
 	for i := 1; i < len(samples); i++ {
 		if compareSeries(&samples[i-1], &samples[i]) >= 0 {
@@ -173,8 +173,8 @@ func matchedInOrder(a, b []bench.Samples) iter.Seq2[[]*bench.Samples, []*bench.S
 	}
 }
 
-// sortByKey sorts a list by the keys of its elements, which are mostly in order: copying thousands of them to compare them
-// would take the time of sorting.
+// sortByKey sorts a list by the keys of its elements, which are mostly in order. It checks that by pointers: copying
+// thousands of elements would take as long as sorting.
 func sortByKey[T any](list []T, key func(*T) *stats.Key) {
 	for i := 1; i < len(list); i++ {
 		if key(&list[i-1]).Compare(*key(&list[i])) > 0 {
@@ -219,7 +219,7 @@ func shared(a, b []*bench.Samples, changes segmentChanges) (x, y *bench.Samples,
 	return x, y, ok
 }
 
-// segmentChanges keeps what differs between settings of machines: thousands of series have the same.
+// segmentChanges caches the differences between machine settings, which thousands of series share.
 type segmentChanges map[[2]bench.Segment]string
 
 // of names what differs; empty if nothing does, and the results compare.

@@ -67,7 +67,7 @@ type Report struct {
 // Summary sums up the report.
 func (r Report) Summary() report.Summary { return report.Summarize(r.Report, r.Measured) }
 
-// Select hides rows, and what is missing of test cases; it changes no verdict. Nil functions hide nothing.
+// Select hides rows and missing test cases; it changes no verdict. Nil functions hide nothing.
 func (r Report) Select(row func(report.Row) bool, testCase func(bench.TestCase) bool) Report {
 	out := r
 	if row != nil {
@@ -207,7 +207,7 @@ func measured(a, b []bench.Samples) report.TestCases {
 			}
 		}
 		compare := func(x, y stats.TestCase) int { return bench.CompareTestCases(TestCase(x), TestCase(y)) }
-		if !slices.IsSortedFunc(out, compare) { // mostly, they come so
+		if !slices.IsSortedFunc(out, compare) { // mostly they are
 			slices.SortFunc(out, compare)
 		}
 		return slices.Compact(out)

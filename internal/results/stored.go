@@ -15,7 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
-// storedComparisons reads the comparisons that are stored of two artifacts, told from the pair's baseline, the newest first.
+// storedComparisons reads the stored comparisons of two artifacts, as seen from the pair's baseline, the newest first.
 func storedComparisons(ctx context.Context, record Record, pair Pair) ([]store.Comparison, error) {
 	comparisons, err := record.Comparisons(ctx, pair.Project, pair.A, pair.B)
 	for i, c := range comparisons {
@@ -26,7 +26,7 @@ func storedComparisons(ctx context.Context, record Record, pair Pair) ([]store.C
 	return comparisons, err
 }
 
-// mirrored returns a comparison as told from the other side.
+// mirrored returns a comparison as seen from the other side.
 func mirrored(c store.Comparison) store.Comparison {
 	inverse := func(change float64) float64 { return math.Expm1(-math.Log1p(change)) }
 	c.Baseline, c.Tag = c.Tag, c.Baseline
@@ -53,9 +53,9 @@ func mirrored(c store.Comparison) store.Comparison {
 	return c
 }
 
-// decisions are the stored verdicts on two artifacts. The zero value is that of artifacts without any.
+// decisions holds the stored verdicts on two artifacts. The zero value stands for artifacts without any.
 type decisions struct {
-	// rows holds those of each test case, of which there are count in all.
+	// rows holds the decisions on each test case, count in all.
 	rows  map[bench.TestCase][]decision
 	count int
 	// comparisons holds the IDs of all valid comparisons.
@@ -128,13 +128,13 @@ func rank(row *store.ComparisonRow) int {
 	}
 }
 
-// leftOpen reports whether a row has its verdict, and that it is none.
+// leftOpen reports whether a row was given a verdict that decides nothing.
 func leftOpen(row *store.ComparisonRow) bool {
 	return row.Verdict != nil && (row.Verdict.Kind == verdict.Undecided || row.Verdict.Kind == verdict.NoSuspicion)
 }
 
-// decide gives a series the stored verdict, with the memory that it is kept in, and the sessions that it rests on. What was
-// measured in turns besides decides what the stored comparison left open.
+// decide gives a series the stored verdict, kept in told, and the sessions that it rests on. What else was measured in
+// turns decides what the stored comparison left open.
 func (d decisions) decide(s *report.Series, k seriesKey, sessions []Session, told *report.Stored) {
 	row, stored := d.row(k)
 	model := d.model(k, row.ComparisonRow, sessions)
@@ -190,7 +190,7 @@ func noiseOf(m noise.Model) string {
 	return strings.Join(words, ", ")
 }
 
-// noisePerSeries reads the noise of series on the targets of some: where a verdict depends on it, or it is notable.
+// noisePerSeries reads the noise of series on the targets of some, where a verdict depends on it or it is notable.
 func noisePerSeries(ctx context.Context, record Record, project string, stored []stats.Series, sessions []Session) (map[seriesKey][]store.SeriesNoise, error) {
 	targets := make(map[bench.Target]bool)
 	for i := range stored {

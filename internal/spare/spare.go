@@ -1,5 +1,5 @@
-// Package spare keeps memory that is no longer used for whoever needs some next: to get large
-// pieces of it takes as long as to fill them, and collecting them as garbage takes longer.
+// Package spare keeps unused memory for its next user: allocating large pieces takes as long
+// as filling them, and collecting them as garbage takes longer.
 //
 // The package must not know what the memory is used for.
 package spare

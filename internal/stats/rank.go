@@ -283,7 +283,7 @@ func (r *rankTest) orderedRatios(a, b []float64) ratios {
 // fewRatios is the number of ratios up to which insertion is the fastest way to put them in order.
 const fewRatios = 64
 
-// insertionSort puts values in ascending order that nearly have it.
+// insertionSort sorts values that are nearly in ascending order.
 func insertionSort(values []float64) {
 	for i, v := range values {
 		for i > 0 && values[i-1] > v {

@@ -77,10 +77,10 @@ func Choose(candidates []Candidate, pairs int, budget float64) []bool {
 	return chosen
 }
 
-// Prospect returns how much a series that is measured in turns looks like the change that was suspected: the distance of the
-// estimate from none in its standard errors, negative if it is in the other direction, and a share of the suspicion's T, which is
-// negative for a decrease and 0 if nothing was suspected; then the direction does not matter. It decides nothing. It is
-// 0 without pairs, and at most 1,000.
+// Prospect returns how much a series that is measured in turns looks like the suspected change: the estimate's distance from
+// none in its standard errors, negative in the other direction, plus a share of the suspicion's |T|. T is negative for a
+// decrease and 0 if nothing was suspected; then the direction does not matter. Prospect decides nothing. It is 0 without pairs,
+// and at most 1,000.
 func (e Evidence) Prospect(t float64) float64 {
 	s := surveyOf(e.Sessions)
 	if len(s.all) == 0 {
@@ -104,8 +104,8 @@ func (e Evidence) Prospect(t float64) float64 {
 	return suspicion + min(max(center/math.Hypot(deviation, offset), -mostDistant), mostDistant)
 }
 
-// Of the prospect: what a suspicion counts for, beyond which T it counts for no more since tails of the noise reach as far, and the
-// largest distance.
+// Constants of the prospect: the weight of a suspicion, the T beyond which it counts for no more, since tails of the noise
+// reach as far, and the largest distance.
 const (
 	shareOfT    = 0.5
 	largestT    = 5

@@ -13,7 +13,7 @@ type Pair struct {
 	Disturbed bool
 }
 
-// Evidence is the knowledge of one series of a family.
+// Evidence holds what is known of one series of a family.
 type Evidence struct {
 	// Exact is set for metrics without noise: any change beyond Delta counts, and one pair is enough. If the values of a
 	// side differ nevertheless, they are judged like others.
@@ -35,8 +35,8 @@ type Evidence struct {
 	Young bool
 }
 
-// Young reports whether a history of that many sessions is too short to show how sessions differ: two modes of a machine
-// whose slow one is rare are known from some twenty on.
+// Young reports whether a history of that many sessions is too short to show how sessions differ: a machine with two
+// modes, the slow one rare, shows both from some twenty on.
 func Young(sessions int) bool { return sessions < grownSessions }
 
 // tau returns the spread of a side's offset in a session, in units of the spread within.
@@ -82,8 +82,8 @@ type survey struct {
 	unusable  int // pairs without a difference
 }
 
-// surveyOf sorts the pairs by what they may support. Pairs without a difference, such as those during which a clock jumped back, count as disturbed. A
-// session in which more than a fifth of the pairs are disturbed supports no difference with none of its pairs.
+// surveyOf sorts the pairs by what they may support. Pairs without a difference, such as those during which a clock jumped
+// back, count as disturbed. If more than a fifth of a session's pairs are disturbed, none of its pairs supports no difference.
 func surveyOf(sessions [][]Pair) survey {
 	var s survey
 	for _, session := range sessions {

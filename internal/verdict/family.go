@@ -9,7 +9,7 @@ import (
 
 // Constants of the rule; see the decision record for their reasons.
 const (
-	alpha          = 0.01 // the probability that a family without changes gets any that is called changed
+	alpha          = 0.01 // the probability that any series of a family without changes is called changed
 	equivalence    = 0.05 // the same for no difference at a change of ±Delta, for one series and all looks
 	defaultTau     = 0.3  // the spread of a side's offset in a session, in units of that within sessions
 	largestTau     = 0.5  // above it, a session counts as one pair
@@ -22,7 +22,7 @@ const (
 	disturbedShare = 0.2  // of a session's pairs: above it, none of them supports no difference
 )
 
-// Alpha is the probability that a family without changes gets any that is called changed, in all looks.
+// Alpha is the probability that any series of a family without changes is called changed, in all looks.
 const Alpha = alpha
 
 // looks are the pairs measured in total after each look.
@@ -47,8 +47,8 @@ func (e *TooLargeError) Error() string {
 		e.Size, e.Limit)
 }
 
-// NewFamily returns the family of the given number of series. The error is a [*TooLargeError] above 4,194 series, which are
-// those that 22 pairs can confirm.
+// NewFamily returns the family of the given number of series. The error is a [*TooLargeError] above 4,194 series, the most
+// that 22 pairs can confirm.
 func NewFamily(size int) (Family, error) {
 	if size < 1 {
 		return Family{}, fmt.Errorf("a family of %d series: at least one is needed", size)
@@ -96,7 +96,7 @@ func (f Family) levelOf(sessions int) float64 {
 }
 
 // NextLook returns how many pairs the next look adds to those measured so far, 6, 8, 8, 12 and 12. ok is false after the
-// last one. Pairs that were lost are not made up for by a look of fewer than half of the first one's.
+// last one. Lost pairs are not made up for by a look of fewer than half of the first one's.
 func (f Family) NextLook(pairs int) (more int, ok bool) {
 	for _, total := range f.Looks {
 		if more = total - pairs; 2*more >= f.Looks[0] {

@@ -33,7 +33,7 @@ type Verdict struct {
 	Needs string `json:"needs,omitempty"`
 }
 
-// rounding is the error of a logarithm of a ratio that decides nothing.
+// rounding is the error in the logarithm of a ratio that must decide nothing.
 const rounding = 1e-12
 
 // Within reports whether an interval of a relative change lies within ±delta: factors from 1/(1+delta) to 1+delta.
@@ -61,14 +61,14 @@ func relative(d float64) float64 { return math.Expm1(min(d, 700)) }
 // pairs. With heavy tails, six pairs lie on the wrong side by chance in one session of a hundred. Near Delta means
 // three quarters of it, since half of the estimates of a change of exactly Delta are below it, however many pairs there are; after the
 // last look any estimate will do. In any case the interval reaches Delta. Disturbed pairs count here,
-// since the load meets both sides. A series without history ([Evidence.Young]) must show it in four sessions that agree.
+// since the load meets both sides. A series without history ([Evidence.Young]) must show the change in four agreeing sessions.
 //
 // There is no difference if the whole interval lies within ±Delta. Only undisturbed pairs of sessions with at most a fifth
 // disturbed support this. The interval that is returned rests on them if it can, except beside a change. One that can
 // rest only on disturbed pairs is left out if it lies within ±Delta.
 //
-// Values that are not positive have no relative change, and a pair with one counts as disturbed and for nothing else. If
-// that is more than a fifth of the pairs, the series is undecided.
+// Values that are not positive have no relative change, and a pair with one counts as disturbed and for nothing else. With more
+// than a fifth of such pairs, the series is undecided.
 func (f Family) Judge(e Evidence) Verdict {
 	if v, ok := f.judgeExact(e); ok {
 		return v
@@ -125,8 +125,8 @@ func (f Family) Hopeless(e Evidence) bool {
 	}
 }
 
-// Decidable reports whether the looks can decide the series, as far as that is known before the first. Where sessions count as
-// one pair each, they cannot, and no machine time is to be spent on them. Series without spread within sessions may still
+// Decidable reports whether the looks can decide the series, as far as that is known before the first. They cannot where
+// sessions count as one pair each, and no machine time should be spent there. Series without spread within sessions may still
 // turn out to be equal.
 func (f Family) Decidable(e Evidence) bool {
 	return e.Exact || !(e.SigmaWithin > 0) || !f.tooFewSessions(e)
@@ -140,7 +140,7 @@ func (f Family) Undecidable() Verdict {
 	return v
 }
 
-// tooFewSessions reports whether sessions that count as one pair each do not suffice for a test nor for an interval.
+// tooFewSessions reports whether sessions that count as one pair each suffice neither for a test nor for an interval.
 func (f Family) tooFewSessions(e Evidence) bool {
 	m := len(f.Looks)
 	return e.onePerSession() && m < f.fewest() && m < f.Confirms()

@@ -53,6 +53,6 @@ const (
 	Disturbance = "disturbance"
 	// TooFewValues means that no result of so few usable pairs could decide.
 	TooFewValues = "too few values"
-	// Budget means that measuring ended early. It is set by whoever ended it.
+	// Budget means that measuring ended early. The caller that ended it sets this reason.
 	Budget = "budget"
 )

@@ -18,7 +18,7 @@ type Canary struct {
 // Constants of the estimate of Tau.
 const (
 	fewestCanaries = 5   // from which the offset of a side is known
-	expectedTau    = 0.3 // what was measured at most where nothing was wrong; counts as much as priorCanaries
+	expectedTau    = 0.3 // the most that was measured where nothing was wrong; counts as much as priorCanaries
 	priorCanaries  = 5
 	farCanary      = 10 // medians, to which a canary that stands out is drawn in
 )

@@ -24,7 +24,7 @@ const (
 	Wandering Label = "wandering"
 )
 
-// Bounds of the labels. Those that no source has are chosen such that normal noise gets a label in less than one of a hundred
+// Bounds of the labels. Those without a source are chosen such that normal noise gets a label in less than one of a hundred
 // series; see the tests.
 const (
 	unlikely     = 3    // standard deviations of a statistic of normal noise

@@ -73,8 +73,8 @@ func (m Model) Sees(threshold float64) float64 {
 }
 
 // Fit returns the model of a series' noise. Until the series has eight undisturbed sessions it borrows SigmaSession from the
-// lent models, those of series of the same benchmark and metric: their median. Without any, between three and seven
-// sessions count with at least what their values explain, and less than three only with that.
+// lent models, those of series of the same benchmark and metric: their median. Without any, SigmaSession is assumed from the
+// spread of the values; three to seven sessions can only raise it.
 //
 // The offsets of several collectors are taken out first, see [Offsets].
 func Fit(sessions []Session, lent ...Model) Model {
@@ -176,8 +176,8 @@ func Levels(sessions []Session, logarithms bool) []float64 {
 	return levels
 }
 
-// Offsets returns how far each collector's median level is from that of all sessions. Collectors with fewer than four of the
-// sessions have no offset, nor has an only one.
+// Offsets returns how far the median level of each collector is from that of all sessions. Collectors with fewer than four
+// of the sessions have no offset, nor has a single collector.
 func Offsets(sessions []Session, levels []float64) map[string]float64 {
 	byCollector := map[string][]float64{}
 	for i, s := range sessions {

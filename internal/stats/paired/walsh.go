@@ -39,7 +39,7 @@ const few = 28
 // Range is a confidence interval of the shift.
 type Range struct {
 	Low, High  float64
-	Confidence float64 // what the interval reaches, at least what was asked for
+	Confidence float64 // reached by the interval, at least the requested one
 }
 
 // Interval returns the narrowest interval between two Walsh averages whose confidence is at least the given one, between 0

@@ -34,7 +34,7 @@ type tried struct {
 	suspect.Tried
 }
 
-// set stores a session. One of a past commit is another course of history: nothing that was computed holds.
+// set stores a session. One of a past commit changes the course of history: all that was computed is dropped.
 func (h *history) set(commit int, values []float64, newest bool) {
 	var logarithms [sessionSize]float64
 	for i, v := range values {
@@ -149,8 +149,8 @@ func (h *history) outlying(levels []float64, sigma float64, drifting bool) bool 
 	return drifting && math.Abs(sum/longest-h.early) >= roughly*unit(levels, longest, reach, sigma)
 }
 
-// Of the screen: the share of a series' spread that is left at least after some commits, the T by an earlier center below which that
-// by the present one is not looked at, and the number of commits for which both are kept.
+// Constants of the screen: the least share of a series' spread that is left after some commits, the T by an earlier center
+// below which that by the present one is not looked at, and the number of commits for which both are kept.
 const (
 	shrunk  = 0.75
 	roughly = suspect.PrimaryThreshold - 1.3

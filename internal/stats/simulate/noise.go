@@ -82,8 +82,8 @@ func skewed(random Random) float64 {
 	return (math.Exp(random.NormFloat64()) - mean) / deviation
 }
 
-// heavyTail draws from Student's distribution with two degrees of freedom, whose standard deviation is infinite. Its spread is that
-// which the noise model shows, see [noise.Within]: 1. Half of its values then lie within 0.53, of normal ones within 0.67.
+// heavyTail draws from Student's distribution with two degrees of freedom, whose standard deviation is infinite. Its spread, as
+// the noise model shows it ([noise.Within]), is 1. Half of its values then lie within 0.53, of normal ones within 0.67.
 func heavyTail(random Random) float64 {
 	const shown = 1.53 // by the model, of 5 values a session
 	return random.NormFloat64() / math.Sqrt(random.ExpFloat64()) / shown
@@ -96,7 +96,7 @@ func bimodal(random Random) float64 {
 	return random.NormFloat64() + modeDistance/2.0
 }
 
-// session draws the values of one session, as deviations. It is number of the series; only drift depends on it.
+// session draws the values of a session, as deviations; only drift depends on its number.
 func (n *Noise) session(random Random, number int, values []float64) {
 	base := times(n.offset, random) + n.mode(random)
 	ar := n.process(random)

@@ -11,7 +11,7 @@ type Change struct {
 	Name   string
 	Metric string
 	By     float64 // relative change; 0: twice the least relevant one
-	// Spread is the coefficient of variation of the series; 0: that which it has anyway.
+	// Spread is the coefficient of variation of the series; 0: the one it has anyway.
 	Spread float64
 }
 

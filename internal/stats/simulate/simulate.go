@@ -21,11 +21,11 @@ type Plan struct {
 	TestCases int
 	// Budget is the share of a request's runs that re-measuring may add.
 	Budget float64
-	// Former also compares one of so many commits with its parent by the former rule, which takes longer than all else; 0: none.
+	// Former also compares one of that many commits with its parent by the former rule, which takes longest; 0: none.
 	Former int
 	// Planted makes a real change with each commit, see [Changes]. It lasts for three commits.
 	Planted bool
-	// Young begins with the first commit of the project. Otherwise there are as many before as detection reads.
+	// Young begins with the first commit of the project. Otherwise as many commits come before as detection reads.
 	Young bool
 	// Judge replaces the rule; nil: that of the service.
 	Judge Judge

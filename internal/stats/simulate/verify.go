@@ -99,7 +99,7 @@ type measurement struct{ testCase, baseline int }
 
 func (s suspicion) measurement() measurement { return measurement{s.series.testCase, s.baseline} }
 
-// row prepares the evidence of a suspect from what is known of its noise. Who asks for everything in turns has no history.
+// row prepares the evidence of a suspect from what is known of its noise: nothing if everything is measured in turns.
 func (p *project) row(s suspicion) *row {
 	r := &row{suspicion: s, evidence: verdict.Evidence{Delta: s.series.metric.delta, Tau: p.tau}}
 	if !p.noise.everything {
