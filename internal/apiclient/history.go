@@ -99,7 +99,7 @@ type HistoryLine struct {
 	Points   int             `json:"points,omitempty" doc:"With columns: the number of all points."`
 	Gaps     []int           `json:"gaps,omitempty" doc:"With columns: numbers of artifacts before which a drawing shows that others have no value."`
 	Values   []float64       `json:"values" doc:"What comparisons use: the median, the mean or an extreme, as the suite says."`
-	// Low to Runs are those of points of one series.
+	// Low to Runs belong to the points of a single series; N also to those of a geometric mean.
 	Low      []float64        `json:"low,omitempty" doc:"Lower quartiles."`
 	High     []float64        `json:"high,omitempty" doc:"Upper quartiles."`
 	Min      []float64        `json:"min,omitempty"`

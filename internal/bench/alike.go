@@ -12,7 +12,8 @@ var (
 
 // FailedAlike reports whether test cases of two artifacts failed in the same way: with
 // errors of the same kind, whose messages are equal but for the artifacts' tags, numbers
-// and hashes. Failures of the infrastructure and cancellations are never alike.
+// and hashes. Failures of the infrastructure, cancellations and jobs
+// not taken are never alike.
 func FailedAlike(tagA string, a RunError, tagB string, b RunError) bool {
 	if a.Kind != b.Kind || a.Kind == FailInfrastructure || a.Kind == FailCancelled || a.Kind == FailNotTaken {
 		return false

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// maxDistance bounds the length of the names that are compared, in characters: the time
+// maxDistance bounds the length of the names that are compared, in bytes: the time
 // grows with the product of the lengths.
 const maxDistance = 200
 
 // Nearest returns the known names that a person may have meant by an unknown one, nearest
 // first and at most the given number. Names that share less than half of their characters
-// with it are left out.
+// with it are left out, unless it is their beginning.
 func Nearest(name string, known []string, most int) []string {
 	type candidate struct {
 		name string
