@@ -218,11 +218,11 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	return api.ServeTLS(ctx, listener, handler, log, encryption)
 }
 
-// requestDelay is the time in which a command that was just submitted gets to an idle
+// requestDelay is the time in which a command that was just submitted reaches an idle
 // collector and begins.
 const requestDelay = 75 * time.Millisecond
 
-// listenUI opens the address of the Web UI; nil: it is not served.
+// listenUI opens the address of the Web UI; nil if the UI is not served.
 func (f *apiFlags) listenUI(ctx context.Context, encrypted bool) (net.Listener, error) {
 	if (f.uiListen == "") != (f.uiSocket == "") {
 		return nil, usage(errors.New("--temporal-ui-listen and --temporal-ui-socket belong together"))
@@ -248,7 +248,7 @@ func (f *apiFlags) encryption(log *slog.Logger) (*tls.Config, error) {
 	return certificate.Config(), nil
 }
 
-// opensReading reports whether reading needs no token. Unless a flag says so, it does where
+// opensReading reports whether reading needs no token. Unless a flag decides, it needs one if
 // other machines can reach the API, directly or by a name that a proxy passes on.
 func (f *apiFlags) opensReading(remote bool) bool {
 	if f.openRead || f.closedRead {

@@ -201,7 +201,7 @@ func (f *benchFlags) openCache(options *jobrun.LocalOptions) (builds *jobrun.Loc
 	return builds, dir, nil
 }
 
-// maxCached bounds the artifacts that are kept, of some 250 MB each.
+// maxCached bounds the cached artifacts, of some 250 MB each.
 const maxCached = 40
 
 // artifactSources is an artifact cache in which goroots replace some artifacts.
@@ -258,7 +258,7 @@ func (f *benchFlags) report(cmd *cobra.Command, measured *jobrun.LocalResults) e
 	report, err := cli.NewLocalReport(measured, verdicts, f.metrics, f.all)
 	var mistyped error
 	if errors.Is(err, bench.ErrInvalid) {
-		// A mistyped metric must not lose what was measured.
+		// A mistyped metric must not lose the measurements.
 		mistyped = usage(err)
 		report, err = cli.NewLocalReport(measured, verdicts, nil, f.all)
 	}

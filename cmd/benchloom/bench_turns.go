@@ -9,18 +9,18 @@ import (
 	"github.com/benchloom/benchloom/internal/jobrun"
 )
 
-// turns decides how a comparison goes on, and shows how far its decision is.
+// turns decides how a comparison goes on, and shows its progress.
 type turns struct {
-	// pairs is the number of --iterations; 0 means looks until all is decided.
+	// pairs is the number of --iterations; 0 means looks until everything is decided.
 	pairs int
-	// most is the time of --max-time; 0 means no limit. stopped is set once it ended the comparison.
+	// most is the time of --max-time; 0 means no limit. stopped is set once the limit has ended the comparison.
 	most     time.Duration
 	stopped  bool
 	began    time.Time
 	progress *benchProgress
 }
 
-// next returns the next look at what is not decided yet.
+// next returns the next look at the undecided test cases.
 func (t *turns) next(r *jobrun.LocalResults) (jobrun.Look, error) {
 	judged, err := cli.JudgeLocal(r, t.pairs)
 	if err != nil {
@@ -41,7 +41,7 @@ func (t *turns) next(r *jobrun.LocalResults) (jobrun.Look, error) {
 	return look, nil
 }
 
-// judge returns the verdicts on what was measured; nil for a family that is too large, which has ended the run.
+// judge returns the verdicts on the results; nil for a family that is too large, which has ended the run.
 func (t *turns) judge(r *jobrun.LocalResults) *inturns.Judgement {
 	judged, err := cli.JudgeLocal(r, t.pairs)
 	if err != nil {

@@ -23,14 +23,14 @@ func (f *blobFlags) addBlobs(flags *pflag.FlagSet) {
 }
 
 const (
-	// blobsTidied is the interval at which files of profiles that nobody names are removed.
+	// blobsTidied is the interval at which files that no profile names are removed.
 	blobsTidied = time.Hour
 	// blobsKept is the time for which such a file stays: its profile may still be on the way, and uploads are repeated for minutes.
 	blobsKept = 24 * time.Hour
 )
 
 // tidyBlobs removes files that no profile names, until the context ends: those of refused uploads, and of profiles whose request was removed.
-// Each API does it: of all processes, only APIs have the store.
+// Each API does so: only APIs have the store.
 func tidyBlobs(ctx context.Context, files blobs.Store, records *store.Store, log *slog.Logger) {
 	every := time.NewTicker(blobsTidied)
 	defer every.Stop()
@@ -69,7 +69,7 @@ func (f *blobFlags) check() error {
 
 func (f *blobFlags) isAddress() bool { return strings.Contains(f.at, "://") }
 
-// open opens the store; nil: there is none. The flags have been checked.
+// open opens the store; nil if none. The flags have been checked.
 func (f *blobFlags) open(ctx context.Context) (blobs.Store, error) {
 	if f.at == "" {
 		return nil, nil

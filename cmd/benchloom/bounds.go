@@ -16,7 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// unbounded is the value of a flag for a limit that is not wanted.
+// unbounded is the value of a flag for no limit.
 const unbounded = "none"
 
 // boundFlags limit what benchmarks use. Empty ones have defaults in proportion to the machine.
@@ -32,7 +32,7 @@ func (f *boundFlags) add(flags *pflag.FlagSet) {
 	addReserve(flags, &f.reserve)
 }
 
-// addOwn adds the flags for what jobs do not share, whatever runs beside them.
+// addOwn adds the flags for resources that jobs do not share, whatever runs beside them.
 func (f *boundFlags) addOwn(flags *pflag.FlagSet) {
 	flags.StringVar(&f.disk, "disk", "", "disk limit of a benchmark, such as 20GiB, or none (default: half of the file system, in proportion to --cpus, at least 10GiB)")
 	flags.StringVar(&f.files, "files", "", "limit of files and directories of a benchmark, or none (default: a million, at most half of what the file system holds)")
@@ -69,7 +69,7 @@ func number(flag, text string) (n int, given bool, err error) {
 	return n, true, nil
 }
 
-// apply sets the limits of a slot that flags ask for, and defaults for the others.
+// apply sets the limits of a slot given by flags, and defaults for the others.
 func (f *boundFlags) apply(config *measure.SandboxConfig, defaults machine.Bounds) error {
 	var err error
 	switch f.memory {
@@ -126,7 +126,7 @@ func (f *boundFlags) own() ([]string, error) {
 	return argv, nil
 }
 
-// thisMachine returns what this machine has, as far as it tells. dir is on the file system on which jobs work, or will be.
+// thisMachine returns the resources of this machine, as far as known. dir is on the file system on which jobs work, or will be.
 func thisMachine(dir string) machine.Size {
 	m := machine.Size{CPUs: runtime.NumCPU()}
 	if facts, err := measure.ReadFacts("/"); err == nil {
@@ -139,7 +139,7 @@ func thisMachine(dir string) machine.Size {
 		}
 	}
 	if text, err := os.ReadFile("/proc/sys/kernel/pid_max"); err == nil {
-		m.MaxProcesses, _ = strconv.Atoi(strings.TrimSpace(string(text))) // 0 is not known
+		m.MaxProcesses, _ = strconv.Atoi(strings.TrimSpace(string(text))) // 0 means unknown
 	}
 	return m
 }

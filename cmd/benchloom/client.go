@@ -218,7 +218,7 @@ func terminalSize(w io.Writer) cli.Size {
 }
 
 // visible returns a writer for output that is not Benchloom's own: a terminal shows its
-// control sequences and does not obey them. Anything else gets the output as it is.
+// control sequences instead of obeying them. Anything else gets the output as it is.
 func visible(w io.Writer) io.Writer {
 	if terminalSize(w).Width == 0 {
 		return w

@@ -188,7 +188,7 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 
 var errNoOtherCPU = errors.New("it may use no other")
 
-// keepOff keeps this process off the CPUs of its benchmarks, all of which have those of --cpus, and reports whether it does.
+// keepOff keeps this process off the CPUs of its benchmarks, all of which have those of --cpus, and reports whether it did.
 func (f *collectorFlags) keepOff(ctx context.Context, log *slog.Logger) (bool, error) {
 	config, err := f.sandbox()
 	if err != nil {
@@ -414,7 +414,7 @@ func size(flag, text string) (int64, error) {
 	return int64(n), nil
 }
 
-// cacheLimit returns what suites may keep: by default half of what a job may use, so that the other half is left to each.
+// cacheLimit returns the limit of suites' caches: by default half of what a job may use, so that each has the other half.
 func (f *collectorFlags) cacheLimit(config measure.SandboxConfig) (diskspace.Usage, error) {
 	limit := diskspace.Usage{Bytes: config.DiskBytes / 2, Files: config.Inodes / 2}
 	switch f.cacheSize {
@@ -458,7 +458,7 @@ func (f *collectorFlags) jobs(machine *workers.Machine, api *apiclient.Client, l
 		return nil, usage(err)
 	}
 	failing := func(err error) { log.Warn("calling the API failed; it is tried again", "error", err) }
-	// A run that was begun waits for the API as long as it takes: its measurements count.
+	// A run that has begun waits for the API as long as it takes: its measurements count.
 	begin, upload := apiclient.RetryPolicy{For: 10 * time.Minute, Failing: failing}, apiclient.RetryPolicy{Failing: failing}
 	points := failpoint.FromEnvironment(os.Getenv)
 	providers := append(artifact.DefaultProviders(), &artifact.Built{Source: collection.StoredBuilds{API: api, Retry: upload}})
@@ -542,7 +542,7 @@ func (f *collectorFlags) registration(machine *workers.Machine, programs []probe
 	if f.cacheRoot == "" {
 		f.cacheRoot = filepath.Join(f.stateDir, cachesDir)
 	}
-	var limit int64 // a default leaves the machine's memory as what jobs may ask for
+	var limit int64 // by default, jobs may ask for the machine's memory
 	if f.bounds.memory != unbounded {
 		if limit, err = memorySize("--memory", f.bounds.memory); err != nil {
 			return r, usage(err)

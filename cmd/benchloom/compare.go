@@ -79,7 +79,7 @@ func (f *comparisonFlags) check(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// checkMetric refuses what names no metric, nor series of a table: benchmark, line and unit.
+// checkMetric refuses names that are neither a metric nor a series of a table: benchmark, line and unit.
 func checkMetric(asked string) error {
 	for name := range strings.SplitSeq(asked, ",") {
 		words := strings.Fields(name)
@@ -164,8 +164,8 @@ were measured so are shown.
 	return cmd
 }
 
-// runCompare calls the API for the verdicts on all metrics, of which it chooses those to
-// show, and for the text. The choice changes no verdict.
+// runCompare calls the API for the verdicts on all metrics, chooses those to show, and calls it
+// for the text. The choice changes no verdict.
 func runCompare(cmd *cobra.Command, api *apiclient.Client, query apiclient.CompareQuery, f *comparisonFlags, output string) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	text, verdicts, err := f.choose(ctx, api, &query)

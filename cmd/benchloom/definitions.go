@@ -159,8 +159,8 @@ values of jobs and edges. Changes of branches and switches are told as well.`,
 	return cmd
 }
 
-// definitionProblems adds the place to each problem, so that editors find the file. What
-// the folder lacks for a call is a usage error.
+// definitionProblems adds the place to each problem, so that editors find the file. A problem of
+// the call alone is a usage error.
 func definitionProblems(place string, err error) error {
 	list, ok := errors.AsType[*definitions.Error](err)
 	if !ok {

@@ -27,7 +27,7 @@ type doctorFlags struct {
 	output           string
 }
 
-// Times to measure the noise for.
+// Measuring times of the noise.
 const (
 	probeTime = 2 * time.Minute
 	quickTime = 20 * time.Second
@@ -162,7 +162,7 @@ func ofProgram(p probe.Tried) tune.Finding {
 	return tune.Finding{Name: name, Grade: tune.Unavailable, Reason: p.Reason, Remedy: p.Remedy}
 }
 
-// openProbe returns a sandbox in a directory of its own. This program may be where no account of benchmarks can execute it.
+// openProbe returns a sandbox in a directory of its own. This program may lie where no account of benchmarks can execute it.
 func openProbe(cpus measure.CPUList) (_ *measure.Sandbox, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "benchloom-doctor-")
 	if err != nil {

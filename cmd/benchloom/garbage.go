@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// busyPercent is by how much the heap of a busy API may grow beyond what is live before
-	// garbage is collected: less often than usual, which takes a tenth off the CPU time of
-	// comparisons and histories. GOMEMLIMIT bounds it all the same. An API that computes
-	// nothing keeps to the usual, and needs less memory.
+	// busyPercent is the allowed growth of a busy API's heap beyond the live part before garbage is
+	// collected: less often than usual, which takes a tenth off the CPU time of comparisons
+	// and histories. GOMEMLIMIT bounds it all the same. An API that computes nothing keeps to
+	// the usual, and needs less memory.
 	busyPercent = 300
 	// calmAfter is the time for which an API counts as busy after a computation.
 	calmAfter = 2 * time.Second
 )
 
-// garbage makes the collection of garbage rarer while the API computes. Made by [newGarbage].
+// garbage makes the collection of garbage rarer while the API computes. [newGarbage] makes one.
 type garbage struct {
 	set func(percent int) (before int) // as debug.SetGCPercent
 
@@ -38,7 +38,7 @@ func (g *garbage) computes(busy bool) {
 	case busy && !g.relaxed:
 		g.usual = g.set(busyPercent)
 		if g.usual < 0 || g.usual > busyPercent {
-			g.set(g.usual) // somebody wants it even less often
+			g.set(g.usual) // already set to collect even less often
 			return
 		}
 		g.relaxed = true

@@ -197,7 +197,7 @@ or stay blocked until their limit. The node may be left out if only one waits.`,
 	return cmd
 }
 
-// graphRefOf reads the ID of a graph, or what names a request.
+// graphRefOf reads the ID of a graph, or a reference to a request.
 func graphRefOf(s string) (string, error) {
 	if _, err := bench.ParseGraphID(s); err == nil {
 		return s, nil

@@ -64,7 +64,7 @@ const accountFile = "account"
 // endBound bounds the wait for the end of processes that an account left running.
 const endBound = 10 * time.Second
 
-// lease returns the account that the slot's benchmarks run as; nil: that of this process, which is said aloud if it is root.
+// lease returns the account that the slot's benchmarks run as; nil means that of this process, with a warning if it is root.
 func (f *collectorFlags) lease(ctx context.Context, log *slog.Logger) (_ *accounts.Lease, err error) {
 	if f.isolation.mode == isolationOff {
 		log.WarnContext(ctx, "isolation is off: benchmarks may read and change all that this collector may, its token among them", "collector", f.name)
@@ -113,14 +113,14 @@ func (f *collectorFlags) lease(ctx context.Context, log *slog.Logger) (_ *accoun
 const (
 	// cachesDir holds what suites keep, by project and suite.
 	cachesDir = "caches"
-	// oldCacheDir was it in earlier versions, in which all suites and commands could change it: nothing of it is used.
+	// oldCacheDir was the name in earlier versions, in which all suites and commands could change it: nothing of it is used.
 	oldCacheDir = "cache"
 )
 
-// directories makes the slot's directories: what the service keeps is its own, and the account enters only its work directory,
+// directories makes the slot's directories. The service's files are its own; the account enters only its work directory,
 // suites and artifacts, and the caches of a project while a job of it runs.
 func (f *collectorFlags) directories(account *accounts.Account, workDir string) error {
-	_ = os.RemoveAll(filepath.Join(f.stateDir, oldCacheDir)) // what stays only takes room
+	_ = os.RemoveAll(filepath.Join(f.stateDir, oldCacheDir)) // leftovers only take room
 	caches := filepath.Join(f.stateDir, cachesDir)
 	above, own := os.FileMode(0o700), os.FileMode(0o700)
 	if account != nil {
@@ -171,8 +171,8 @@ func giveCaches(account accounts.Account, caches string) error {
 	return nil
 }
 
-// view sets what commands see of the machine's files, whose directories exist: nothing of the state directory but what is for
-// them. What their account cannot enter is closed, so that the way to their own directories is free.
+// view sets what commands see of the machine's files, whose directories exist: of the state directory only the parts meant for
+// them. Directories that their account cannot enter are closed, so that the way to their own directories is free.
 func (f *collectorFlags) view(config *measure.SandboxConfig, account *accounts.Account) error {
 	if f.isolation.mode == isolationOff {
 		config.Isolation.Off = true
@@ -215,7 +215,7 @@ func (f *collectorFlags) view(config *measure.SandboxConfig, account *accounts.A
 	return nil
 }
 
-// reachable returns an error if the account cannot enter what its commands need. Where they have mounts of their own, no
+// reachable returns an error if the account cannot enter the directories of its commands. If commands have their own mounts, no
 // directory above hinders them.
 func (f *collectorFlags) reachable(account *accounts.Account, unenforced []measure.Unenforced, dirs ...string) error {
 	own := !slices.ContainsFunc(unenforced, func(u measure.Unenforced) bool { return u.Name == measure.LimitFiles })

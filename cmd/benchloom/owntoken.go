@@ -13,14 +13,14 @@ import (
 	"github.com/benchloom/benchloom/workers"
 )
 
-// uninvitedTokenFile returns the file of the own token of a collector that nobody has
-// invited: a state directory may be used under several names, one after the other.
+// uninvitedTokenFile returns the file of the own token of a collector without an invitation: a
+// state directory may be used under several names, one after the other.
 func uninvitedTokenFile(name string) string { return ownTokenFile + "-" + name }
 
-// connect returns a client with the collector's own token: that of its enrolment, or of
-// its state directory. With the token that collectors share, it first makes that token
-// known to the API under the collector's name, again at each start: the API may have
-// forgotten it. It waits for the API as long as it takes.
+// connect returns a client with the collector's own token: that of its enrolment, or of its
+// state directory. Given the token that collectors share, it first makes the own token known
+// to the API under the collector's name, again at each start: the API may have forgotten it.
+// It waits for the API as long as it takes.
 func (f *collectorFlags) connect(ctx context.Context, slots []*collectorFlags) (*apiclient.Client, error) {
 	given, err := secret(f.tokenFile, "BENCHLOOM_TOKEN")
 	if err != nil {
@@ -49,7 +49,7 @@ func (f *collectorFlags) connect(ctx context.Context, slots []*collectorFlags) (
 	case ctx.Err() != nil:
 		return nil, err
 	case errors.Is(err, apiclient.ErrUnauthorized) && own != "":
-		return f.transport.client(f.api, own) // the shared one was replaced or withdrawn
+		return f.transport.client(f.api, own) // the shared token was replaced or withdrawn
 	case err != nil, info.Role != api.RoleCollector, info.Collector != "":
 		return client, nil //nolint:nilerr // the registration says what is wrong with the token, if anything
 	}

@@ -28,7 +28,7 @@ type processFlags struct {
 	metrics             string
 	allowedHosts        []string
 	ready               atomic.Bool
-	// short and stuck, if set, return why the process does its work no longer: while the disk is short, or until it is started
+	// short and stuck, if set, return why the process has stopped its work: while the disk is short, or until it is started
 	// anew.
 	short, stuck func() error
 }

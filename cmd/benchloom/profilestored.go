@@ -224,7 +224,7 @@ or the Firefox Profiler (speedscope), or as a page with a flame graph (html).`,
 	return cmd
 }
 
-// stored downloads a profile if a name is the ID of one, and no file has that name.
+// stored downloads a profile if the name is an ID of one, and no file has that name.
 func (f *serviceFlags) stored(ctx context.Context, name string) (io.Reader, error) {
 	id, err := bench.ParseProfileID(name)
 	if err != nil {

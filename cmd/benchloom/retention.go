@@ -60,8 +60,8 @@ role admin.`,
 	return cmd
 }
 
-// keeping returns how long everything is kept, with what the environment and then the flag
-// change.
+// keeping returns how long everything is kept, after changes by the environment and then the
+// flag.
 func keeping(flag map[string]string, environ string) (bench.Retention, error) {
 	kept := bench.DefaultRetention()
 	texts := make(map[string]string)

@@ -110,10 +110,10 @@ func followMetrics(cmd *cobra.Command, api *apiclient.Client, id bench.RunID, ou
 	return untilSampled(cmd.Context(), api, id, func(p apiclient.ProfileMetrics) error { return cli.AppendMetricsCSV(out, p.Batches) }, series)
 }
 
-// followAttempts bounds the streams in a row that break off without a sample: with their pauses, those of a minute.
+// followAttempts bounds the streams in a row that break off without a sample: with their pauses, about a minute.
 const followAttempts = 10
 
-// untilSampled takes a run's samples until it is over. Where the stream breaks off, it goes on with what was not taken yet.
+// untilSampled takes a run's samples until the run is over. If the stream breaks off, it goes on with the samples not taken yet.
 func untilSampled(ctx context.Context, api *apiclient.Client, id bench.RunID, each func(apiclient.ProfileMetrics) error, series []string) error {
 	for next, over := 0, false; !over; {
 		err := apiclient.Retry(ctx, apiclient.RetryPolicy{Attempts: followAttempts}, func(ctx context.Context) (err error) {
@@ -131,7 +131,7 @@ func untilSampled(ctx context.Context, api *apiclient.Client, id bench.RunID, ea
 	return nil
 }
 
-// readMetrics reads everything that was sampled during a run so far.
+// readMetrics reads all samples of a run so far.
 func readMetrics(ctx context.Context, api *apiclient.Client, id bench.RunID, series []string) (m cli.RunMetrics, err error) {
 	for from, more := 0, true; more; {
 		page, err := api.ProfileMetrics(ctx, id, from, series...)

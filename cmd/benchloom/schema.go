@@ -9,8 +9,8 @@ import (
 )
 
 // guardSchema ends the context once a newer program has migrated the database to a schema
-// that does not suit this one. The caller passes its error through guarded when it has
-// ended, which then names the reason.
+// that does not suit this one. When the caller has ended, it passes its error through
+// guarded, which then names the reason.
 func guardSchema(ctx context.Context, records *store.Store, log *slog.Logger) (_ context.Context, guarded func(error) error) {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -23,7 +23,7 @@ func guardSchema(ctx context.Context, records *store.Store, log *slog.Logger) (_
 		stop()
 		if refused := <-ended; refused != nil {
 			if errors.Is(err, context.Canceled) {
-				return refused // it is why
+				return refused // it is the reason
 			}
 			return errors.Join(refused, err)
 		}

@@ -211,7 +211,7 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 }
 
 // compare shows the comparison of artifacts measured in turns. A request that ended
-// before anything was measured has no baseline and nothing to show.
+// before any measurement has no baseline and nothing to show.
 func (f *submitFlags) compare(cmd *cobra.Command, api *apiclient.Client, d apiclient.RequestDetail) error {
 	if d.Baseline == "" {
 		return nil

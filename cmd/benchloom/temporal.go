@@ -12,8 +12,8 @@ import (
 	"github.com/benchloom/benchloom/starter"
 )
 
-// temporalFlags say how the API and orchestrators connect to Temporal, beyond Temporal's own
-// environment configuration.
+// temporalFlags say how the API and orchestrators connect to Temporal, in addition to Temporal's
+// own environment configuration.
 type temporalFlags struct {
 	namespace, temporalToken string
 }

@@ -16,7 +16,7 @@ import (
 
 // transportFlags say how a client protects its connection to the API.
 type transportFlags struct {
-	// ca is a file with certificates of authorities; empty: those of the system.
+	// ca is a file with certificates of authorities; empty means those of the system.
 	ca       string
 	insecure bool
 }
@@ -26,7 +26,7 @@ func (f *transportFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.insecure, "insecure", os.Getenv("BENCHLOOM_INSECURE") == "1", "call an API on another machine over plain HTTP, with everything readable on the way, tokens included (default: $BENCHLOOM_INSECURE is 1)")
 }
 
-// take fills in what a machine was enrolled with.
+// take fills in the settings of an enrolment.
 func (f *transportFlags) take(e *enrolment) {
 	if f.ca == "" {
 		f.ca = e.TLSCA

@@ -114,7 +114,7 @@ names is used instead of a private one.`,
 }
 
 // secondInterrupt returns a channel that the second Ctrl-C closes. The first one
-// stops everything in order, the second at once.
+// stops everything in order, the second immediately.
 func secondInterrupt(cmd *cobra.Command) <-chan struct{} {
 	hurry := make(chan struct{})
 	signals := make(chan os.Signal, 2)

@@ -37,16 +37,16 @@ const (
 )
 
 const (
-	// knownFor is the time after which the API is asked again about a token. With what the
-	// API itself remembers and the longest poll, a revoked token ends within a minute.
+	// knownFor is the time after which the API is asked again about a token. Given the API's own
+	// memory and the longest poll, a revoked token ends within a minute.
 	knownFor = 20 * time.Second
-	// unknownFor is the same for a token that the API does not know.
+	// unknownFor is the same for a token unknown to the API.
 	unknownFor = 5 * time.Second
 	// askAgain is the time after which an API that did not answer is asked again.
 	askAgain = 5 * time.Second
 	// askBound bounds one question.
 	askBound = 3 * time.Second
-	// maxCallers bounds the tokens that are remembered.
+	// maxCallers bounds the remembered tokens.
 	maxCallers = 10_000
 	// maxAnswer bounds an answer of the API, in bytes.
 	maxAnswer = 1 << 20
@@ -54,16 +54,16 @@ const (
 	tokenPrefix = "blm_"
 )
 
-// errAPIAway is returned for a token that nobody can tell anything about at present.
+// errAPIAway reports a token whose owner cannot be found out at present.
 var errAPIAway = errors.New("the Benchloom API does not answer, which knows this token")
 
-// callers tells the owners of tokens. It knows the token of Benchloom's own processes by
-// itself; about all others it asks the API, with the token in question: there is no further
-// secret, and the API's word on expiry and revocation counts. Whom it has known stays known
-// while the API is away, when no token can be revoked either.
+// callers tells the owners of tokens. It knows the token of Benchloom's own processes itself;
+// about all others it asks the API, with the token in question: there is no further secret,
+// and the API decides on expiry and revocation. Known callers stay known while the API is
+// away, when no token can be revoked either.
 type callers struct {
 	own  [sha256.Size]byte
-	api  string // empty: there are no other tokens
+	api  string // empty if there are no other tokens
 	http *http.Client
 	now  func() time.Time
 
@@ -79,7 +79,7 @@ type knownCaller struct {
 }
 
 // newCallers reads the token of Benchloom's own processes. Without an api, no other token is
-// known. A caFile holds the authorities of the API's certificate; empty: those of the system.
+// known. A caFile holds the authorities of the API's certificate; empty means those of the system.
 func newCallers(tokenFile, api, caFile string) (*callers, []byte, error) {
 	text, err := os.ReadFile(tokenFile)
 	if err != nil {
@@ -93,7 +93,7 @@ func newCallers(tokenFile, api, caFile string) (*callers, []byte, error) {
 		own: sha256.Sum256([]byte(token)), api: strings.TrimRight(api, "/"), now: time.Now,
 		known: make(map[[sha256.Size]byte]knownCaller), http: &http.Client{Timeout: askBound},
 	}
-	// The API redirects nobody; a token follows no redirection elsewhere.
+	// The API redirects nobody; a token must not follow a redirection elsewhere.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	var pool *x509.CertPool
 	if caFile != "" {
@@ -146,7 +146,7 @@ func (c *callers) remember(hash [sha256.Size]byte, k knownCaller) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.known) >= maxCallers {
-		// Forgotten are first those that anybody can invent.
+		// Forget first the tokens that anybody can invent.
 		for old, is := range c.known {
 			if is.kind == stranger || c.now().After(is.until) {
 				delete(c.known, old)
@@ -159,7 +159,7 @@ func (c *callers) remember(hash [sha256.Size]byte, k knownCaller) {
 	c.known[hash] = k
 }
 
-// ask asks the API who has the token. The error says that it did not tell.
+// ask asks the API who has the token. The error means that the API did not tell.
 func (c *callers) ask(ctx context.Context, token string) (caller, error) {
 	ctx, stop := context.WithTimeout(ctx, askBound)
 	defer stop()

@@ -34,9 +34,9 @@ const (
 
 // pragmas apply to every connection. A commit survives the end of the process, but not that
 // of the machine: synchronous=NORMAL syncs the write-ahead log before it is copied into the
-// database. After a power failure the file is as it was some commits ago, and Benchloom
-// begins again what its record has and Temporal lacks. Only one process at a time may hold
-// the file: two servers would take the history shard from each other.
+// database. After a power failure the file is some commits behind, and Benchloom begins again
+// whatever its record has and Temporal lacks. Only one process at a time may hold the file:
+// two servers would take the history shard from each other.
 var pragmas = map[string]string{
 	"journal_mode": "WAL",
 	"locking_mode": "EXCLUSIVE",
@@ -132,12 +132,12 @@ func prepareSchema(ctx context.Context, file string) (err error) {
 	return compact(ctx, conn)
 }
 
-// wasteful is the size of unused space, in bytes, from which on it is given back.
+// wasteful is the size of unused space, in bytes, from which it is given back.
 const wasteful = 64 << 20
 
 // compact gives unused space back to the file system when more than half of the file is
-// unused. SQLite reuses the space of deleted rows, but a file that has once grown never
-// shrinks by itself. Rewriting it takes as long as writing what is left.
+// unused. SQLite reuses the space of deleted rows, but a file once grown never shrinks by
+// itself. Rewriting it takes as long as writing the rest.
 func compact(ctx context.Context, conn *sql.Conn) error {
 	var pages, unused, size int64
 	for pragma, value := range map[string]*int64{"page_count": &pages, "freelist_count": &unused, "page_size": &size} {

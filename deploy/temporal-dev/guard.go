@@ -21,8 +21,8 @@ import (
 // authorizer.
 type guard struct {
 	callers *callers
-	// uiReader and uiAdmin are the tokens of this process's own Web UI, which has looked at
-	// its visitors already. They never leave the process.
+	// uiReader and uiAdmin are the tokens of this process's own Web UI, which has already
+	// checked its visitors. They never leave the process.
 	uiReader, uiAdmin string
 }
 
@@ -42,8 +42,8 @@ type called struct {
 	err   error // the owner of the token could not be found out
 }
 
-// GetClaims says who has sent a call. An error would hide the reason from the caller, so the
-// authorizer gets it.
+// GetClaims says who has sent a call. An error here would hide the reason from the caller, so
+// the authorizer gets the error.
 func (g *guard) GetClaims(info *authorization.AuthInfo) (*authorization.Claims, error) {
 	scheme, token, _ := strings.Cut(info.AuthToken, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -101,10 +101,10 @@ var (
 )
 
 // controlQueue begins the names of the queues on which a worker gets commands of the server.
-// Their last part is drawn at random by the worker.
+// The worker draws their last part at random.
 const controlQueue = "temporal-sys/worker-commands/"
 
-// may returns why the caller may not make a call; nil: it may.
+// may returns why the caller may not make a call; nil if it may.
 func (c caller) may(method string, request any) error {
 	name := api.MethodName(method)
 	switch c.kind {
@@ -129,7 +129,7 @@ func (c caller) may(method string, request any) error {
 	return errUnknown
 }
 
-// forWorkers reports whether only workers call a method: it takes a task, or answers one.
+// forWorkers reports whether only workers call a method, to take a task or to answer one.
 func forWorkers(name string) bool {
 	switch name {
 	case "PollWorkflowTaskQueue", "PollActivityTaskQueue", "PollNexusTaskQueue", "ShutdownWorker", "RecordWorkerHeartbeat", "ResetStickyTaskQueue":
@@ -138,7 +138,7 @@ func forWorkers(name string) bool {
 	return strings.HasPrefix(name, "Respond") || strings.HasPrefix(name, "RecordActivityTaskHeartbeat")
 }
 
-// mayCollect is [caller.may] for a collector. What it answers is checked by [taskTokens].
+// mayCollect is [caller.may] for a collector. [taskTokens] checks the collector's answers.
 func (c caller) mayCollect(name string, request any) error {
 	switch name {
 	case "DescribeNamespace", "GetClusterInfo", "RecordWorkerHeartbeat",

@@ -45,8 +45,8 @@ func (l serverLogger) Fatal(msg string, tags ...tag.Tag) {
 	os.Exit(1)
 }
 
-// refusalLogged is Temporal's message about each call that the guard refuses. It is left out:
-// the caller is told why, and anybody could fill the log.
+// refusalLogged is Temporal's message about each call that the guard refuses. It is left out,
+// because the caller is told why, and anybody could fill the log.
 const refusalLogged = "Authorization error"
 
 func (l serverLogger) write(level slog.Level, msg string, tags []tag.Tag) {

@@ -2,7 +2,7 @@
 // SQLite file. "benchloom up" starts it unless a Temporal cluster is configured.
 //
 // It is a separate Go module to keep the server's dependencies out of the service. Of
-// Benchloom it knows what a token may do, and that the API tells whose it is; clients set
+// Benchloom it knows the rights of tokens, and that the API tells their owners; clients set
 // the search attributes and the retention of the namespace through Temporal's API.
 //
 // With --token-file it refuses every call without a token of Benchloom.
@@ -29,7 +29,7 @@ import (
 )
 
 // stopBound bounds a clean stop. After it the process ends anyway, which is as safe as
-// a crash because of SQLite's write-ahead log.
+// a crash, thanks to SQLite's write-ahead log.
 const stopBound = 8 * time.Second
 
 // errVersionPrinted ends the program after --version, as flag.ErrHelp does after
@@ -65,7 +65,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the process at once.
+	// A second signal ends the process immediately.
 	context.AfterFunc(ctx, stop)
 	if err := serve(ctx, opts, stdout, stderr); err != nil {
 		_, _ = fmt.Fprintf(stderr, "temporal-dev: %v\n", err)
@@ -154,7 +154,7 @@ func onLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// access returns what protects the server; nil: nothing does.
+// access returns the protection of the server; nil if none.
 func (o options) access() (*access, error) {
 	if o.tokenFile == "" && o.tlsCert == "" {
 		return nil, nil

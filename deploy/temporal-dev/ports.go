@@ -15,16 +15,16 @@ import (
 const loopback = "127.0.0.1"
 
 // Internal services prefer ports below those that Linux gives to outgoing connections and to
-// whoever asks for any, and below those that 'benchloom up' gives to its other processes: one
-// of them would often be taken before the service, or that process, listens.
+// programs that ask for any port, and below those that 'benchloom up' gives to its other
+// processes: one of them would often be taken before the service, or that process, listens.
 const (
 	firstQuiet = 15_000
 	quiet      = 20_000 - firstQuiet
 	tries      = 20
 )
 
-// ports holds the TCP ports of one server; internal is that of the frontend for its own
-// workers.
+// ports holds the TCP ports of one server; internal is the frontend's port for the
+// server's own workers.
 type ports struct {
 	frontend, internal, history, matching, worker int
 }

@@ -58,7 +58,7 @@ func dynamicConfig() dynamicconfig.StaticClient {
 		dynamicconfig.TimerProcessorMaxPollRPS.Key():      1000,
 		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): 200,
 
-		// List pages of UI and API; the default of 10 is hit by one person.
+		// List pages of UI and API; one person exceeds the default of 10.
 		dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance.Key(): 1000,
 
 		// The only namespace with work may take all of the database.
@@ -67,7 +67,7 @@ func dynamicConfig() dynamicconfig.StaticClient {
 		dynamicconfig.MatchingPersistenceMaxQPS.Key(): 15_000,
 
 		// A queue keeps its tasks for half a minute in memory. If it were limited to the
-		// namespaces that had tasks when it was last tidied up, each new task would have all of
+		// namespaces that had tasks at its last tidying up, each new task would have all of
 		// them sorted anew: a tenth of the server's CPU time at thirty workflows a second.
 		dynamicconfig.QueueShrinkPredicateMaxPendingKeys.Key(): 0,
 
@@ -83,8 +83,8 @@ func dynamicConfig() dynamicconfig.StaticClient {
 	}
 }
 
-// newTemporalServer returns a server with all services; starting it starts them. Without an
-// access, everybody who reaches the frontend may do everything.
+// newTemporalServer returns a server with all services; starting it starts them. Without
+// access control, everybody who reaches the frontend may do everything.
 func newTemporalServer(ip net.IP, ports ports, database *config.SQL, a *access, logger serverLogger) (temporal.Server, error) {
 	frontend := net.JoinHostPort(reachable(ip), strconv.Itoa(ports.frontend))
 	inner := func(port int) static.Hosts {
@@ -128,7 +128,7 @@ func newTemporalServer(ip net.IP, ports ports, database *config.SQL, a *access, 
 // access protects a server.
 type access struct {
 	transport *transport
-	guard     *guard // nil: whoever has a certificate may do everything
+	guard     *guard // nil: every client with a certificate may do everything
 	tasks     taskTokens
 }
 
@@ -194,7 +194,7 @@ func serverConfig(ip net.IP, ports ports, database *config.SQL) *config.Config {
 	return conf
 }
 
-// waitServing returns when the frontend is healthy; own is the transport of a protected one.
+// waitServing returns when the frontend is healthy; own is the transport of a protected frontend.
 func waitServing(ctx context.Context, frontend string, own *transport) error {
 	security := insecure.NewCredentials()
 	if own != nil && own.served != nil {

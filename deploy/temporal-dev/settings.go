@@ -11,8 +11,8 @@ import (
 )
 
 // settings are the server's dynamic configuration. Search attributes are read past the caches for
-// a while after they were changed, so that each can be used as soon as it was added. Otherwise
-// each start of a workflow would read its namespace from the database several times.
+// a while after a change, so that each can be used as soon as it was added. If that were
+// permanent, each start of a workflow would read its namespace from the database several times.
 type settings struct {
 	dynamicconfig.StaticClient
 	now       func() time.Time
@@ -46,7 +46,7 @@ func (s *settings) intercept(ctx context.Context, request any, call *grpc.UnaryS
 	if !changesAttributes(call.FullMethod) {
 		return handle(ctx, request)
 	}
-	defer s.changed() // others may have read the former ones meanwhile
+	defer s.changed() // meanwhile others may have read the former ones
 	return handle(ctx, request)
 }
 

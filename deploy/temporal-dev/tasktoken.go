@@ -13,10 +13,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// taskTokens binds tasks to the collectors that got them. Temporal identifies a task that is
-// answered by its task token alone, which can be put together from what readers see. So the
-// token that a collector gets is sealed with its name, and no answer of a collector passes
-// without its own seal.
+// taskTokens binds tasks to the collectors that got them. Temporal identifies an answered task
+// by its task token alone, which can be put together from data that readers see. So the token
+// that a collector gets is sealed with its name, and no answer of a collector passes without
+// its own seal.
 type taskTokens struct{ key []byte }
 
 // newTaskTokens derives the key from the secret of Benchloom's own processes: seals outlive
@@ -55,8 +55,8 @@ func (t taskTokens) sealed(name string, token []byte) bool {
 	return hmac.Equal(token[len(token)-sha256.Size:], t.mac(name, token[:head]))
 }
 
-// intercept seals what collectors get and checks what they answer. It is called after the
-// authorizer.
+// intercept seals the tokens that collectors get and checks those that they answer with,
+// after the authorizer.
 func (t taskTokens) intercept(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	claims, _ := ctx.Value(authorization.MappedClaims).(*authorization.Claims)
 	if claims == nil {

@@ -102,10 +102,10 @@ func (t *transport) GetInternodeServerConfig() (*tls.Config, error) {
 	}, nil
 }
 
-// GetInternodeClientConfig is for the other end.
+// GetInternodeClientConfig is for the other end of such connections.
 func (t *transport) GetInternodeClientConfig() (*tls.Config, error) { return t.asOwn(), nil }
 
-// asOwn is the configuration of a client of this process.
+// asOwn returns the configuration of a client in this process.
 func (t *transport) asOwn() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: ownName, RootCAs: t.ownPool, Certificates: []tls.Certificate{t.own}}
 }
@@ -130,7 +130,7 @@ func (t *transport) GetFrontendServerConfig() (*tls.Config, error) {
 	return config, nil
 }
 
-// GetFrontendClientConfig is for clients of the frontend within this process; nil: plain text.
+// GetFrontendClientConfig is for clients of the frontend within this process; nil means plain text.
 func (t *transport) GetFrontendClientConfig() (*tls.Config, error) {
 	if t.served == nil {
 		return nil, nil
@@ -142,7 +142,7 @@ func (t *transport) GetFrontendClientConfig() (*tls.Config, error) {
 func (t *transport) GetRemoteClusterClientConfig(string) (*tls.Config, error) { return nil, nil }
 
 // GetExpiringCerts returns nothing: the operator's certificate is read again when it is
-// renewed, and the own one outlives the process.
+// renewed, and the process's own outlives it.
 func (t *transport) GetExpiringCerts(time.Duration) (expiring, expired encryption.CertExpirationMap, err error) {
 	return nil, nil, nil
 }
@@ -195,7 +195,7 @@ func (s *served) newest() time.Time {
 	return newest
 }
 
-// current returns the certificate. While only one of the two files was replaced, or one is
+// current returns the certificate. If only one of the two files was replaced, or one is
 // gone, it is the former one.
 func (s *served) current() *tls.Certificate {
 	s.mu.Lock()

@@ -26,8 +26,8 @@ const (
 	uiRoleAdmin = "admin"
 )
 
-// webUI serves Temporal's Web UI on a Unix socket, which only this user may open: signing in,
-// and keeping foreign pages out, are done by the server before it, which says who visits.
+// webUI serves Temporal's Web UI on a Unix socket, which only this user may open. The server before
+// it does the signing in, keeps foreign pages out, and says who visits.
 type webUI struct {
 	server        *http.Server
 	listener      net.Listener
@@ -85,7 +85,7 @@ func uiConfig(frontend, namespace string, t *transport) (uiconfig.Config, error)
 }
 
 // uiHandler puts the Web UI together as its own server does, but without that server's
-// listener, its cookies and its permissions for other origins.
+// listener, cookies and permissions for other origins.
 func uiHandler(config uiconfig.Config) (http.Handler, error) {
 	provider, err := uiconfig.NewConfigProviderWithRefresh(&config)
 	if err != nil {
@@ -112,7 +112,7 @@ func uiHandler(config uiconfig.Config) (http.Handler, error) {
 	return e, nil
 }
 
-// ServeHTTP answers with what the visitor may do. The token goes on to the frontend.
+// ServeHTTP answers within the visitor's rights. The token goes on to the frontend.
 func (u *webUI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	handler, token := u.reader, u.readerToken
 	if r.Header.Get(roleHeader) == uiRoleAdmin {

@@ -20,7 +20,7 @@ type Options struct {
 	// Dir is the cache's directory; it is created if missing. The collectors of a machine should use the same one, as the
 	// same user. It must be on a local file system (locks) and readable for the users that benchmarks run as.
 	Dir string
-	// Providers by whose names artifacts can be acquired.
+	// Providers are the providers of artifacts, by name.
 	Providers []Provider
 	// MaxBytes limits the total size of stored artifacts; 0 means no limit. Artifacts in use are never evicted, so they may
 	// exceed the limit. 20 to 50 GB suit a machine that tracks a compiler.
@@ -146,7 +146,7 @@ func (c *Cache) Acquire(ctx context.Context, req Request, progress ProgressFunc)
 		h, err = c.acquireStored(ctx, p, req, report)
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil && KindOf(err) != Cancelled {
-		// The message of a cancelled download or a killed process is not the reason.
+		// The error of a cancelled download or a killed process is not the reason.
 		if !errors.Is(cause, ctx.Err()) {
 			cause = fmt.Errorf("%w: %w", ctx.Err(), cause)
 		}

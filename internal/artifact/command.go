@@ -30,7 +30,7 @@ func inherited() []string {
 	})
 }
 
-// commandError is a program that ran and failed.
+// commandError reports a program that ran and failed.
 type commandError struct {
 	line   string // the command line
 	output string // standard error
@@ -44,7 +44,7 @@ func (e *commandError) Error() string {
 	return fmt.Sprintf("%s: %v: %s", e.line, e.err, e.output)
 }
 
-// reason returns the program's message, or else how it ended.
+// reason returns the program's message, or else how the program ended.
 func (e *commandError) reason() string {
 	if e.output != "" {
 		return e.output

@@ -52,7 +52,7 @@ func (c *Cache) List() ([]Entry, error) {
 	return entries, nil
 }
 
-// Purge removes every stored artifact of the tag, whatever its provider, target and parameters. Those in use stay and
+// Purge removes every stored artifact of the tag, whatever its provider, target and parameters. Artifacts in use stay and
 // are returned as kept.
 func (c *Cache) Purge(tag string) (removed, kept []Entry, err error) {
 	entries, err := c.scan()

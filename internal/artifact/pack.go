@@ -15,12 +15,12 @@ import (
 
 // ErrUnpackable reports a file or directory that cannot become an archive that
 // [Cache] would unpack: because of links that lead out of it, devices, or
-// because it is empty.
+// emptiness.
 var ErrUnpackable = errors.New("not fit to be an artifact")
 
 // Pack writes a file, or everything below a directory, to w as a tar.gz that
-// depends only on the content: sorted names, no times, no owners, and of the
-// modes only the executable bit. A single file is archived under its base name.
+// depends only on the content: sorted names, no times, no owners, and only the
+// executable bit of the modes. A single file is archived under its base name.
 // Links within the directory stay links; skip lists the base names of
 // directories to leave out.
 func Pack(ctx context.Context, from string, w io.Writer, skip ...string) error {

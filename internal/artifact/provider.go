@@ -42,7 +42,7 @@ type Location struct {
 	Identity string // changes whenever the content may have changed
 }
 
-// Progress describes how far an acquisition is.
+// Progress describes how far an acquisition has got.
 type Progress struct {
 	Step  string // such as "downloading go 1.25.3"
 	Done  int64  // bytes

@@ -287,8 +287,8 @@ func (u *unpacker) write(name string, mode fs.FileMode, content io.Reader) (err 
 	return faultOf(err, "reading "+name)
 }
 
-// symlink allows targets that climb with leading ".." only, and not above the directory: such a target stays inside whatever
-// other links are on its path.
+// symlink allows targets that climb with leading ".." only, and not above the directory: such a target stays inside,
+// whatever other links are on its path.
 func (u *unpacker) symlink(name, target string) error {
 	if !staysInside(name, target) {
 		return badArchive("the link %q leads to %q, out of its directory", name, target)

@@ -37,7 +37,7 @@ const (
 //     {target} are replaced, so that "{url}.sha256" is the usual value. Without it nothing but TLS protects the content.
 //   - "strip_components" is how many leading directories of the archive's names are dropped; 0 unless given.
 //
-// The identity is the archive's hash ("sha256:…"). Of their modes, unpacked files keep only the executable bit; archives
+// The identity is the archive's hash ("sha256:…"). Unpacked files keep only the executable bit of their modes; archives
 // with devices, or with names or links that lead out of their directory, are [Corrupt].
 type URL struct {
 	Client *http.Client // nil: http.DefaultClient

@@ -11,12 +11,12 @@ import (
 	"github.com/benchloom/benchloom/internal/graph"
 )
 
-// DefinitionsReport says whether a definitions folder is valid, and what its templates make.
+// DefinitionsReport says whether a definitions folder is valid, and shows the graphs of its templates.
 type DefinitionsReport struct {
 	// Hash is the folder's content hash; empty if it has problems.
 	Hash     string                `json:"hash,omitempty"`
 	Problems []definitions.Problem `json:"problems,omitempty"`
-	// Graphs lists what each template makes of each branch.
+	// Graphs lists the graphs of each template on each branch.
 	Graphs   []definitions.Tried  `json:"graphs,omitempty"`
 	Branches []definitions.Branch `json:"branches,omitempty"`
 }
@@ -97,7 +97,7 @@ func from(source string) string {
 	return " from " + source
 }
 
-// DefinitionsList writes the definitions that a project was given.
+// DefinitionsList writes the definitions given to a project.
 func DefinitionsList(w io.Writer, list apiclient.DefinitionsList, v View) error {
 	if len(list.Definitions) == 0 {
 		return write(w, "The project was given no definitions.\n")
@@ -113,7 +113,7 @@ func DefinitionsList(w io.Writer, list apiclient.DefinitionsList, v View) error 
 	return t.Write(w, v.Width)
 }
 
-// needsWords lists the inputs of a node, and of many the first few.
+// needsWords lists the inputs of a node; if there are many, the first few.
 func needsWords(edges []graph.Edge) string {
 	const shown = 4
 	var words []string

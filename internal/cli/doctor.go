@@ -23,7 +23,7 @@ type Diagnosis struct {
 	Limits []tune.Enforcement `json:"limits,omitempty"`
 	// Tuned is the tuning in force, nil if there is none.
 	Tuned *tune.Tuned `json:"tuned,omitempty"`
-	// Noise is nil if it was not measured; NotMeasured is the reason, unless that was asked for.
+	// Noise is nil if it was not measured; NotMeasured is the reason, unless the user asked for that.
 	Noise       *probe.Noise `json:"noise,omitempty"`
 	NotMeasured string       `json:"noise_not_measured,omitempty"`
 }
@@ -64,7 +64,7 @@ func cpusWords(cpus measure.CPUList) string {
 	return "CPUs " + cpus.String()
 }
 
-// explanations lists reasons and remedies of what is not good.
+// explanations lists reasons and remedies of settings that are not good.
 func explanations(r tune.Report) string {
 	var b strings.Builder
 	tunable := false
@@ -93,8 +93,8 @@ func explanations(r tune.Report) string {
 	return b.String()
 }
 
-// WriteTuning writes what was changed and what was not. Settings of one name that
-// changed alike share a line.
+// WriteTuning writes which settings were changed and which not. Settings of one name
+// that changed alike share a line.
 func WriteTuning(w io.Writer, o tune.Outcome, v View) error {
 	var b strings.Builder
 	switch {

@@ -11,8 +11,8 @@ import (
 
 // Escaper passes output of benchmarks to a terminal without letting it control the
 // terminal: control sequences, which could write its clipboard, its title or lines above,
-// appear as text such as \x1b[2J. Line breaks and tabs stay. Close it to get what a write
-// has left incomplete.
+// appear as text such as \x1b[2J. Line breaks and tabs stay. Close it to get the incomplete
+// end of a write.
 //
 // It is safe for concurrent use.
 type Escaper struct {
@@ -36,7 +36,7 @@ func (e *Escaper) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close writes what is left. It does not close the terminal.
+// Close writes the rest. It does not close the terminal.
 func (e *Escaper) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -52,8 +52,8 @@ func Escape(s string) string {
 	return string(text)
 }
 
-// escape returns text with its control sequences visible. Unless it is the last piece, it
-// returns what may continue in the next one as rest.
+// escape returns text with its control sequences visible. Unless p is the last piece, the part
+// that may continue in the next one is returned as rest.
 func escape(p []byte, last bool) (text, rest []byte) {
 	for len(p) > 0 {
 		if !last && (!utf8.FullRune(p) || len(p) == 1 && p[0] == '\r') {
@@ -77,8 +77,8 @@ func escape(p []byte, last bool) (text, rest []byte) {
 	return text, nil
 }
 
-// obeyed reports whether a terminal does something at a character other than showing it:
-// control characters, and those that turn the direction of writing.
+// obeyed reports whether a terminal does more with a character than showing it: control
+// characters, and those that change the direction of writing.
 func obeyed(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 }

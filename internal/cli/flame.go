@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/flame"
 )
 
-// FunctionTable writes the functions of a profile, at most so many; 0: all.
+// FunctionTable writes the functions of a profile, limited to most; 0 means all.
 func FunctionTable(w io.Writer, table flame.Table, most int, v View) error {
 	if err := write(w, fmt.Sprintf("%s: %s in %s\n", Printable(table.Type), flame.Amount(table.Sum, table.Unit), Plural(len(table.Functions), "function"))); err != nil {
 		return err
@@ -23,8 +23,8 @@ func FunctionTable(w io.Writer, table flame.Table, most int, v View) error {
 	return t.Write(w, v.Width)
 }
 
-// DifferenceTable writes the functions of two profiles that changed most, at most so
-// many; 0: all.
+// DifferenceTable writes the functions of two profiles that changed most, limited to
+// most; 0 means all.
 func DifferenceTable(w io.Writer, d flame.Difference, most int, v View) error {
 	text := fmt.Sprintf("%s: %s before, %s after; shares of all, in points\n", Printable(d.Type), flame.Amount(d.SumA, d.Unit), flame.Amount(d.SumB, d.Unit))
 	if err := write(w, text); err != nil {
@@ -54,7 +54,7 @@ func bounded(n, most int) int {
 
 func ofAll(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }
 
-// points writes a difference of shares, with its sign unless it is rounded to nothing.
+// points writes a difference of shares, with its sign unless it rounds to zero.
 func points(difference float64) string {
 	if math.Abs(difference) < .0005 {
 		return "0.0"

@@ -114,7 +114,7 @@ func Graph(w io.Writer, d apiclient.GraphDetail, v View) error {
 	return t.Write(w, v.Width)
 }
 
-// writeTemplate tells from what a graph was made.
+// writeTemplate writes the template call that made a graph.
 func writeTemplate(w io.Writer, t *apiclient.TemplateCall) error {
 	if t == nil {
 		return nil
@@ -140,7 +140,7 @@ func onlyIf(c graph.Condition) string {
 	return " (" + string(c) + ")"
 }
 
-// heldWords say why a job that is ready is put aside.
+// heldWords say why a ready job is put aside.
 var heldWords = map[string]string{
 	"turn": "no request that waits for it has its turn", "input": "a job that it needs has not ended", "pause": "its project is paused", "cap": "its account has as much under way as its limit allows",
 }
@@ -150,7 +150,7 @@ func Passed(n apiclient.GraphNode) string {
 	return fmt.Sprintf("passed %d of %s", n.Passed, Plural(n.Times(), "time"))
 }
 
-// NodeNote says why a node is as it is; empty: nothing is to be said.
+// NodeNote explains the state of a node; empty if there is nothing to say.
 func NodeNote(n apiclient.GraphNode) string {
 	var notes []string
 	if n.Input {

@@ -30,8 +30,8 @@ type LocalReport struct {
 	Artifacts []LocalArtifact `json:"artifacts"`
 	// Results has one entry per look, test case and artifact.
 	Results []jobrun.LocalResult `json:"results"`
-	// Comparison compares the second artifact with the first. For one artifact, it
-	// has the statistics of that; nil if nothing was measured.
+	// Comparison compares the second artifact with the first. A single artifact has its
+	// statistics there; nil if nothing was measured.
 	Comparison *report.Report  `json:"comparison,omitempty"`
 	Summary    *report.Summary `json:"summary,omitempty"`
 	// Missing lists the test cases that failed or were left out, with the reason.
@@ -44,8 +44,8 @@ type LocalArtifact struct {
 	Identity string `json:"identity"`
 }
 
-// NewLocalReport sums up a local run. judged holds the verdicts that the looks of a comparison ended with; without it, all
-// that was measured is judged at once. asked and all choose the shown metrics as for [ChooseMetrics]; the verdicts do not
+// NewLocalReport sums up a local run. judged holds the final verdicts of the looks of a comparison; without it, all
+// results are judged together. asked and all choose the shown metrics as for [ChooseMetrics]; the verdicts do not
 // depend on them, and the results keep all metrics.
 func NewLocalReport(r *jobrun.LocalResults, judged *inturns.Judgement, asked []string, all bool) (LocalReport, error) {
 	local := LocalReport{Suite: r.Suite.Name(), Results: r.Results}
@@ -108,7 +108,7 @@ func adopt(series []report.Series, rows []inturns.Row) {
 	}
 }
 
-// sessions returns what two artifacts were measured in turns, the baseline first: one session for each series and look.
+// sessions returns the results of two artifacts in turns, the baseline first: one session for each series and look.
 func sessions(r *jobrun.LocalResults, metrics []bench.Metric) []results.Session {
 	type place struct {
 		testCase        bench.TestCase

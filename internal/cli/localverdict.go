@@ -7,7 +7,7 @@ import (
 	"github.com/benchloom/benchloom/internal/jobrun"
 )
 
-// JudgeLocal judges the looks of a local run so far. pairs is their fixed number; 0 means looks until all is decided.
+// JudgeLocal judges the looks of a local run so far. pairs is their fixed number; 0 means looks until everything is decided.
 func JudgeLocal(r *jobrun.LocalResults, pairs int) (inturns.Judgement, error) {
 	c := inturns.Comparison{TestCases: r.TestCases, Pairs: pairs, Exact: r.Suite.Exact}
 	if len(r.Subjects) == 2 {

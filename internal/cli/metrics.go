@@ -20,10 +20,10 @@ import (
 func Relevant(m bench.Metric) bool { return !m.Explains() }
 
 // ChooseMetrics returns the measured metrics to show: those asked for; without any, every
-// one if all is set, else the relevant ones. shown has those of lines by the names that
-// tables show, see [Shown]. "ns/op" stands for all lines, "size:*" for all
-// sizes, and commas separate several. Asking for a metric that was not measured is an
-// error that lists the measured ones, or of lines the nearest.
+// one if all is set, else the relevant ones. shown has the metrics of lines by their names in
+// tables, see [Shown]. "ns/op" stands for all lines, "size:*" for all sizes, and commas
+// separate several. Asking for a metric that was not measured is an error that lists the
+// measured ones, or the nearest ones of lines.
 func ChooseMetrics(measured []bench.Metric, shown map[string]bench.Metric, asked []string, all bool) ([]bench.Metric, error) {
 	if len(asked) == 0 && all {
 		return measured, nil
@@ -103,8 +103,8 @@ func joined(metrics []bench.Metric) string {
 	return strings.Join(names, ", ")
 }
 
-// shownName returns the name of a series of a line as the first and the metric's column
-// of a table show it; empty for a series of no line.
+// shownName returns the name of a series of a line as the first column and the metric's column
+// of a table show it; empty for a series without a line.
 func shownName(k stats.Key) string {
 	if k.Line == "" {
 		return ""

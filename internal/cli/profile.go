@@ -32,7 +32,7 @@ func Run(w io.Writer, d apiclient.RunDetail, v View) error {
 		[2]string{"started", moment(v.Now, &d.StartedAt)}, [2]string{"finished", moment(v.Now, d.FinishedAt)}, [2]string{"results", strconv.Itoa(d.Results)})
 }
 
-// RunMetrics holds everything that was sampled during a run.
+// RunMetrics holds all samples of a run.
 type RunMetrics struct {
 	apiclient.Profile
 	Batches   []profiler.Batch           `json:"batches"`
@@ -70,7 +70,7 @@ func (m RunMetrics) of(attempt string) []*sampledSeries {
 // drawn is the width of a drawing in characters.
 const drawn = 40
 
-// Metrics draws each series that was sampled during a run, by attempt, and lists how long its phases took.
+// Metrics draws each series sampled during a run, by attempt, and lists the durations of its phases.
 func Metrics(w io.Writer, m RunMetrics, v View) error {
 	if len(m.Attempts) == 0 {
 		text := "Nothing has been sampled yet.\n"
@@ -140,7 +140,7 @@ func extremes(values []float64) (least, mean, most float64) {
 	return least, mean, most
 }
 
-// InUnit writes a value that was sampled with its unit.
+// InUnit writes a sampled value with its unit.
 func InUnit(v float64, unit profiler.Unit) string {
 	switch unit {
 	case profiler.Bytes:
@@ -208,7 +208,7 @@ func WriteMetricsCSV(w io.Writer, m RunMetrics) error {
 	return AppendMetricsCSV(w, m.Batches)
 }
 
-// AppendMetricsCSV writes one line for each value, below what was written before.
+// AppendMetricsCSV writes one line for each value, without a heading.
 func AppendMetricsCSV(w io.Writer, batches []profiler.Batch) error {
 	out := csv.NewWriter(w)
 	for _, b := range batches {

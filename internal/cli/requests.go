@@ -71,7 +71,7 @@ func Requests(w io.Writer, list []apiclient.Request, v View) error {
 	return t.Write(w, v.Width)
 }
 
-// graphOf says what graph a request runs; empty: none.
+// graphOf says what graph a request runs; empty if none.
 func graphOf(t *apiclient.TemplateCall) string {
 	if t == nil {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-// RunFiles writes the files that a run has kept.
+// RunFiles writes the files kept by a run.
 func RunFiles(w io.Writer, list apiclient.RunFileList, v View) error {
 	if len(list.Files) == 0 {
 		return write(w, "The run has kept no files: its command names no uploads, or has not succeeded.\n")

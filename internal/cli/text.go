@@ -21,8 +21,8 @@ func WriteJSON(w io.Writer, value any) error {
 	if err := encoder.Encode(value); err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
-	// They are all within strings, where each has an escape: the encoder leaves only those
-	// above the control characters of ASCII as they are.
+	// Such characters are all within strings, where each has an escape: the encoder leaves only
+	// those above the control characters of ASCII as they are.
 	if _, err := io.WriteString(w, escapedJSON(text.String())); err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}

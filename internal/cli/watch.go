@@ -30,14 +30,14 @@ type Watch struct {
 }
 
 const (
-	// sparing is the length of a pause in times of the read before it: the service needs its
+	// sparing is the length of a pause as a multiple of the read before it: the service needs its
 	// time for jobs, too, when somebody watches thousands of them.
 	sparing = 20
 	// longestPause bounds a pause, unless Every is longer.
 	longestPause = 10 * time.Second
 )
 
-// pause returns the pause after a read that took so long; one that failed tells nothing.
+// pause returns the pause after a read of that length; a failed read does not count.
 func (w Watch) pause(read time.Duration, err error) time.Duration {
 	if err != nil {
 		return w.Every
@@ -45,9 +45,9 @@ func (w Watch) pause(read time.Duration, err error) time.Duration {
 	return max(w.Every, min(sparing*read, longestPause))
 }
 
-// Run returns the requests once all have ended or, with an error, as they were read
-// last. Before the first successful read, even transient errors end it: they rather
-// mean a wrong address.
+// Run returns the requests once all have ended or, with an error, as they were last
+// read. Before the first successful read, even transient errors end it: they more
+// likely mean a wrong address.
 func (w Watch) Run(ctx context.Context) ([]apiclient.RequestDetail, error) {
 	var last []apiclient.RequestDetail
 	var awaySince time.Time

@@ -21,7 +21,7 @@ type Branch struct {
 	// Customise allows jobs and graphs that differ from their templates.
 	Customise bool `json:"customise"`
 	// Definitions is the place whose definitions the branch uses instead of the folder's
-	// own: repository@revision, or a local directory. Empty: the folder's own.
+	// own: repository@revision, or a local directory. Empty means the folder's own.
 	Definitions string `json:"definitions,omitempty"`
 	// Switches and Parameters override defaults.
 	Switches   map[string]Value `json:"switches,omitempty"`
@@ -176,8 +176,8 @@ func (b *branches) settle(graphs map[string]*graphTemplate, ps *problems) {
 	}
 }
 
-// find returns what holds for a branch: its own entry, else the first pattern that matches.
-// Without a file of branches every branch is as any other.
+// find returns the entry for a branch: its own, else the first pattern that matches. Without a
+// file of branches all branches are alike.
 func (b *branches) find(name string) (Branch, error) {
 	if b.list == nil {
 		return Branch{Name: name, Customise: true}, nil

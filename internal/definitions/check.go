@@ -11,12 +11,12 @@ import (
 	"github.com/benchloom/benchloom/internal/graph"
 )
 
-// defaultBranch stands for any branch where there is no file of them.
+// defaultBranch stands for any branch if there is no file of branches.
 const defaultBranch = "main"
 
 // samples returns the branches on which templates are tried: each entry of the file, a
-// pattern standing for itself. Branches with definitions of their own use none of the
-// folder's templates.
+// pattern standing for itself. Branches with definitions of their own use no templates of
+// the folder.
 func (f *Folder) samples() []string {
 	if f.branches.list == nil {
 		return []string{defaultBranch}
@@ -40,7 +40,7 @@ type Tried struct {
 }
 
 // Check expands every template on every branch that it is for, with defaults and examples.
-// The error is an [*Error] with all problems, or the context's cause if that ended.
+// The error is an [*Error] with all problems, or the context's cause if the context ended.
 func (f *Folder) Check(ctx context.Context) ([]Tried, error) {
 	ps := &problems{}
 	var tried []Tried
@@ -86,7 +86,7 @@ func (f *Folder) sampled(t *graphTemplate, ps *problems) bool {
 	return ok
 }
 
-// sample returns a call with examples where a branch or a default gives nothing else.
+// sample returns a call with examples for parameters that the branch does not set.
 func (f *Folder) sample(t *graphTemplate, branch string) Call {
 	rule, _ := f.branches.find(branch)
 	call := Call{t.name, branch, make(map[string]Value)}
@@ -113,7 +113,7 @@ type Difference struct {
 type GraphDifference struct {
 	Template string `json:"template"`
 	Branch   string `json:"branch"`
-	// Only is "from" or "to" if only that folder has this graph; empty: both have.
+	// Only is "from" or "to" if only that folder has this graph; empty if both have it.
 	Only string `json:"only,omitempty"`
 	// Words tell the difference, one line each.
 	Words []string `json:"words,omitempty"`
@@ -125,7 +125,7 @@ type GraphDifference struct {
 func (d Difference) Empty() bool { return len(d.Branches)+len(d.Graphs) == 0 }
 
 // Diff tells what changes from one folder to another, in the graphs that each template
-// makes of each branch with defaults and examples.
+// makes for each branch with defaults and examples.
 func Diff(ctx context.Context, from, to *Folder) (Difference, error) {
 	d := Difference{From: from.hash, To: to.hash}
 	if from.hash == to.hash {

@@ -14,7 +14,7 @@ import (
 )
 
 // Bounds of conditions. Cost is counted by CEL: about one for each step; Kubernetes
-// allows a million for one expression, which it takes to be a tenth of a second.
+// allows a million for one expression, which it estimates at a tenth of a second.
 const (
 	maxExpression  = 2000      // characters
 	maxDepth       = 100       // nested parts
@@ -28,15 +28,15 @@ type condition struct {
 	at      position
 	text    string
 	program cel.Program
-	// known is the answer of a condition that is written as true or false.
+	// known is the answer of a condition written as true or false.
 	known *bool
 }
 
 // language compiles conditions.
 type language struct{ base *cel.Env }
 
-// newLanguage returns CEL without functions that know dates: they read the machine's table
-// of time zones.
+// newLanguage returns CEL without functions on dates, which read the machine's table of time
+// zones.
 func newLanguage() (*language, error) {
 	var excluded []*env.Function
 	for _, name := range []string{
@@ -113,7 +113,7 @@ func (l *language) compile(v *value, types map[string]Type, ps *problems) *condi
 	return &condition{at: v.at, text: v.text, program: program}
 }
 
-// holds evaluates the condition and returns what that cost.
+// holds evaluates the condition and returns the cost.
 func (c *condition) holds(ctx context.Context, s scope) (bool, uint64, error) {
 	if c.known != nil {
 		return *c.known, 0, nil

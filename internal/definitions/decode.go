@@ -190,7 +190,7 @@ func (o object) named(key string) map[string]string {
 	return out
 }
 
-// seconds reads a duration, rounded up to whole seconds; 0: not given.
+// seconds reads a duration, rounded up to whole seconds; 0 if not given.
 func (o object) seconds(key string) int {
 	v, given := o.get(key)
 	if !given {

@@ -12,26 +12,26 @@ import (
 	"github.com/benchloom/benchloom/internal/graph"
 )
 
-// maxRounds bounds how often the loops of a template go round: conditions may leave out
-// most of the nodes.
+// maxRounds bounds the rounds of the loops of a template: conditions may leave out most of
+// the nodes.
 const maxRounds = 10 * graph.MaxNodes
 
-// Bounds of what a small template can make: of all jobs of a graph together, in bytes, and
-// of the names that are compared with patterns.
+// Bounds of the output of a small template: the bytes of all jobs of a graph together, and the
+// names that are compared with patterns.
 const (
 	maxJobs     = 32 << 20
 	maxCompared = 10_000_000
 )
 
-// Call says what a template is expanded with.
+// Call describes one expansion of a template.
 type Call struct {
 	Template string
 	Branch   string
-	// Parameters hold values; those that are missing are the branch's, else the defaults.
+	// Parameters hold values; missing ones are the branch's, else the defaults.
 	Parameters map[string]Value
 }
 
-// Expansion is a graph with what it was made from.
+// Expansion is a graph with its inputs.
 type Expansion struct {
 	Template string `json:"template"`
 	// Definitions is the folder's content hash.
@@ -39,7 +39,7 @@ type Expansion struct {
 	// Branch is the branch's name, and Rule what holds for it.
 	Branch string `json:"branch"`
 	Rule   Branch `json:"rule"`
-	// Parameters are those that count, given or not.
+	// Parameters are the ones in effect, given or not.
 	Parameters map[string]Value `json:"parameters,omitempty"`
 	// Hash is the graph's content hash.
 	Hash  string       `json:"graph_hash"`
@@ -47,9 +47,8 @@ type Expansion struct {
 }
 
 // Expand makes the graph of a template. The same folder, branch and parameters give the
-// same graph, byte for byte. The error is an [*Error] where a place in the folder is at
-// fault, wraps [bench.ErrInvalid] where the call is, and is the context's cause if that
-// ended.
+// same graph, byte for byte. The error is an [*Error] if a place in the folder is at fault,
+// wraps [bench.ErrInvalid] if the call is, and is the context's cause if the context ended.
 func (f *Folder) Expand(ctx context.Context, call Call) (*Expansion, error) {
 	t, err := f.template(call.Template)
 	if err != nil {
@@ -197,7 +196,7 @@ func (e *expander) one(ctx context.Context, n *nodeTemplate, s scope) error {
 			return nil
 		}
 	}
-	// What is too much is counted, so that the number can be told, but not made.
+	// Excess nodes are counted, so that the number can be told, but not made.
 	if len(e.nodes) > graph.MaxNodes {
 		e.nodes = append(e.nodes, graph.Node{})
 		return nil
@@ -226,8 +225,8 @@ func (e *expander) one(ctx context.Context, n *nodeTemplate, s scope) error {
 	return nil
 }
 
-// during adds to an error the branch and what the loops stood at: the same place may be
-// right for others.
+// during adds the branch and the values of the loops to an error: the same place may be right
+// for others.
 func (e *expander) during(err error, n *nodeTemplate, s scope) error {
 	at := fmt.Sprintf(" (on branch %s", s["branch"])
 	for _, l := range n.loops {
@@ -318,7 +317,7 @@ func (e *expander) inner(n *nodeTemplate, s scope) (scope, error) {
 	return inner, nil
 }
 
-// edges resolves what the nodes need.
+// edges resolves the needs of the nodes.
 func (e *expander) edges(ctx context.Context) ([]graph.Edge, error) {
 	names := slices.Sorted(maps.Keys(e.from))
 	var edges []graph.Edge

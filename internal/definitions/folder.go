@@ -45,7 +45,7 @@ type graphTemplate struct {
 	file              string
 	at                position
 	parameters        []Parameter
-	// only lists the branches that the template is for, as names or patterns; empty: all.
+	// only lists the branches that the template is for, as names or patterns; empty means all.
 	only  []string
 	nodes []nodeTemplate
 }
@@ -193,7 +193,7 @@ func readFiles(fsys fs.FS) (map[string][]byte, error) {
 	return files, ps.err()
 }
 
-// misplaced says why a file of that name is no definition.
+// misplaced says why a file of that name is not a definition.
 func misplaced(name string) error {
 	switch dir := path.Dir(name); {
 	case name == branchesFile:
@@ -204,7 +204,7 @@ func misplaced(name string) error {
 	return fmt.Errorf("this file defines nothing here; definitions are %s, graphs/NAME.yaml and jobs/NAME.yaml", branchesFile)
 }
 
-// readFile reads a file, and of a longer one just more than the bound.
+// readFile reads a file, but at most one byte more than the bound.
 func readFile(fsys fs.FS, name string, most int64) (data []byte, err error) {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -435,7 +435,7 @@ func (f *Folder) Files() map[string]string {
 	return texts
 }
 
-// Rule returns what holds for a branch.
+// Rule returns the entry for a branch.
 func (f *Folder) Rule(branch string) (Branch, error) { return f.branches.find(branch) }
 
 // Template describes a graph template.
@@ -479,7 +479,7 @@ func (f *Folder) ParseParameters(template string, list []string) (map[string]Val
 		if _, twice := out[name]; twice {
 			return nil, fmt.Errorf("%w: the parameter %q is given twice", bench.ErrInvalid, name)
 		}
-		out[name] = text // an unknown one is told by the expansion
+		out[name] = text // the expansion reports an unknown one
 		if i := slices.IndexFunc(t.parameters, func(p Parameter) bool { return p.Name == name }); i >= 0 {
 			if out[name], err = t.parameters[i].parse(text); err != nil {
 				return nil, err

@@ -24,7 +24,7 @@ func kindKeys() []string {
 	return keys
 }
 
-// body returns the one job that an object defines; nil: none.
+// body returns the one job that an object defines; nil if none.
 func (o object) body() *body {
 	var found *body
 	for _, k := range graph.Kinds() {
@@ -165,7 +165,7 @@ func (d *decoder) profile(v *value) graph.Definition {
 	}
 }
 
-// constraints reads the constraints on machines; nil: none.
+// constraints reads the constraints on machines; nil if none.
 func (o object) constraints() *bench.Constraints {
 	v, given := o.get("constraints")
 	if !given {

@@ -17,13 +17,13 @@ type Parameter struct {
 	Name        string `json:"name"`
 	Type        Type   `json:"type"`
 	Description string `json:"description,omitempty"`
-	// Default is used where no value is given; nil: one must be.
+	// Default is used if no value is given; nil if one must be.
 	Default Value `json:"default,omitempty"`
-	// Example stands for a value when the folder is checked; nil: the default does.
+	// Example stands for a value when the folder is checked; nil if the default does.
 	Example Value `json:"example,omitempty"`
-	// OneOf lists the valid values of a string, or of a list's entries; empty: all.
+	// OneOf lists the valid values of a string, or of a list's entries; empty allows all.
 	OneOf []string `json:"one_of,omitempty"`
-	// Minimum and Maximum bound an int; nil: nothing does.
+	// Minimum and Maximum bound an int; nil sets no bound.
 	Minimum *int64 `json:"minimum,omitempty"`
 	Maximum *int64 `json:"maximum,omitempty"`
 
@@ -125,7 +125,7 @@ func (d *decoder) parameter(p pair) (Parameter, bool) {
 	return out, len(d.list) == before
 }
 
-// read returns a written value as one of the parameter.
+// read returns a written value as a value of the parameter.
 func (p Parameter) read(v *value) (Value, error) {
 	var out Value
 	switch {
@@ -200,7 +200,7 @@ func (p Parameter) among(s string) error {
 	return nil
 }
 
-// sample returns a value to check the template with; nil: there is none.
+// sample returns a value to check the template with; nil if none.
 func (p Parameter) sample() Value {
 	if p.Example != nil {
 		return p.Example
@@ -241,7 +241,7 @@ func values(of string, parameters []Parameter, given, branch map[string]Value) (
 	return out, nil
 }
 
-// parse reads a value from a command line: entries of a list stand between commas, or in
+// parse reads a value from a command line: entries of a list are separated by commas, or in
 // a JSON array.
 func (p Parameter) parse(text string) (Value, error) {
 	var v Value = text

@@ -75,8 +75,8 @@ func split(text string) ([]part, error) {
 // scope holds the variables at a place.
 type scope map[string]Value
 
-// maxFilled bounds what variables make of one value, in bytes: a list within a list of
-// variables would make gigabytes of a small file.
+// maxFilled bounds a value with its variables replaced, in bytes: a list within a list of
+// variables would turn a small file into gigabytes.
 const maxFilled = 4 << 20
 
 // fill returns the value with its variables replaced. A variable that stands for a whole
@@ -86,13 +86,13 @@ func (s scope) fill(v *value) (*value, error) {
 	return f.value(v)
 }
 
-// filling replaces variables until too much comes of it.
+// filling replaces variables until the result is too large.
 type filling struct {
 	scope
 	left int
 }
 
-// spend counts a value of that many bytes, and what it takes to hold it.
+// spend counts a value of size bytes, and the memory to hold it.
 func (f *filling) spend(at position, size int) error {
 	const each = 64
 	if f.left -= size + each; f.left < 0 {

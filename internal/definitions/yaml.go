@@ -39,8 +39,8 @@ type value struct {
 	at   position
 	// text holds a scalar as it is written.
 	text string
-	// exact is set if each character of text stands in the file as it is, from at plus
-	// this many columns on; 0: no character does.
+	// exact is set if each character of text stands in the file as it is: the text begins that
+	// many columns after at. 0 if it does not.
 	exact int
 	list  []*value
 	pairs []pair
@@ -59,7 +59,7 @@ type pair struct {
 	value *value
 }
 
-// whole returns the variable that stands for the whole value; empty: none does.
+// whole returns the variable that stands for the whole value; empty if none does.
 func (v *value) whole() string {
 	if len(v.parts) == 1 {
 		return v.parts[0].name
@@ -67,7 +67,7 @@ func (v *value) whole() string {
 	return ""
 }
 
-// parse reads the only document of a file. Nil: it has problems.
+// parse reads the only document of a file; nil if it has problems.
 func parse(file string, data []byte, ps *problems) *value {
 	begin := position{file, 1, 1}
 	if len(data) > maxDocument {

@@ -19,7 +19,7 @@ type startedProcess struct {
 	PID  int    `json:"pid"`
 	// Started distinguishes it from a later process with the same PID.
 	Started string `json:"started"`
-	// Signal ends it when it is no longer supervised.
+	// Signal ends the process when it is no longer supervised.
 	Signal int `json:"signal"`
 }
 

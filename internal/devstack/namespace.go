@@ -69,11 +69,10 @@ const (
 	visibleInterval = 100 * time.Millisecond
 )
 
-// EnsureNamespace creates the namespace and those of its search attributes that
-// are missing, raises a retention that is too short, and returns when all of it
-// can be used. Calling it again changes nothing. It works with any cluster, and needs no
-// write permission if nothing is missing. The error is *AttributeTypeError for an
-// attribute of another type.
+// EnsureNamespace creates the namespace and its missing search attributes, raises a
+// retention that is too short, and returns when everything can be used. Calling it again
+// changes nothing. It works with any cluster, and needs no write permission if nothing is
+// missing. The error is *AttributeTypeError for an attribute of another type.
 func EnsureNamespace(ctx context.Context, c client.Client, namespace Namespace) error {
 	if err := namespace.validate(); err != nil {
 		return err
@@ -186,7 +185,7 @@ func retryUnknownNamespace(ctx context.Context, call func() error) error {
 	})
 }
 
-// retry repeats a call while it asks for that and the context lasts.
+// retry repeats a call while the call asks for it and the context lasts.
 func retry(ctx context.Context, call func() (again bool, err error)) error {
 	tick := time.NewTicker(visibleInterval)
 	defer tick.Stop()

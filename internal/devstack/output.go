@@ -47,7 +47,7 @@ func (o *output) open() error {
 	return nil
 }
 
-// Write never fails: a full disk must not end the process that writes.
+// Write never fails: a full disk must not end the writing process.
 func (o *output) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -87,7 +87,7 @@ func (o *output) remember(text []byte) {
 	}
 }
 
-// forget begins anew with the last lines.
+// forget discards the last lines.
 func (o *output) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

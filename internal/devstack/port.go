@@ -27,8 +27,8 @@ const (
 // process takes some seconds to listen on it.
 const claimed = 5 * time.Minute
 
-// FreePort returns a TCP port on which no process listens, and which no other call, in
-// whatever process of the same user, has returned in the last minutes.
+// FreePort returns a TCP port on which no process listens, and which no other call, in any
+// process of the same user, has returned in the last minutes.
 func FreePort(ip string) (int, error) {
 	claims := filepath.Join(sharedDir(), fmt.Sprintf("benchloom-ports-%d", os.Getuid()))
 	if err := os.MkdirAll(claims, 0o700); err != nil {
@@ -37,7 +37,7 @@ func FreePort(ip string) (int, error) {
 	var err error
 	for range freePortTries {
 		port := firstFreePort + rand.N(lastFreePort-firstFreePort)
-		// Claimed first: listening, if only to try, on what another call has just returned
+		// Claim first: listening, even as a trial, on a port that another call has just returned
 		// would be in the way of the process that is about to listen there.
 		if err = claim(filepath.Join(claims, strconv.Itoa(port)), time.Now()); err != nil {
 			continue
@@ -53,8 +53,8 @@ func FreePort(ip string) (int, error) {
 	return 0, fmt.Errorf("looking for a free port on %s, of %d from %d to %d none could be had: %w", ip, freePortTries, firstFreePort, lastFreePort, err)
 }
 
-// sharedDir returns a directory for temporary files that is the same for all processes, also for those with a TMPDIR of
-// their own.
+// sharedDir returns a directory for temporary files that is the same for all processes, even those with their own
+// TMPDIR.
 func sharedDir() string {
 	const unix = "/tmp"
 	if info, err := os.Stat(unix); err == nil && info.IsDir() {
@@ -88,16 +88,15 @@ func (e *PortTakenError) Error() string {
 	return fmt.Sprintf("%s cannot listen on %s, another process does: stop that process, or choose another port", e.What, e.Address)
 }
 
-// A process that is being started holds the sockets of the one that starts it until its own
-// program runs; on a busy machine that takes a tenth of a second. So a port that was just
-// tried may look taken.
+// A starting process holds the sockets of its parent until its own program runs; on a busy
+// machine that takes a tenth of a second. So a port that was just tried may look taken.
 const (
 	portPatience = 2 * time.Second
 	portPause    = 50 * time.Millisecond
 )
 
 // CheckPort returns a [PortTakenError] if another process listens on an address of this
-// machine, which would answer for the process that is about to be started there.
+// machine: it would answer for the process that is about to be started there.
 func CheckPort(ctx context.Context, what, address string) error {
 	patience, stop := context.WithTimeout(ctx, portPatience)
 	defer stop()

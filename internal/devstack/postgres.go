@@ -107,11 +107,11 @@ func (p *Postgres) Process() Process {
 		"unix_socket_directories=" + p.socketDir,
 		"unix_socket_permissions=0700",
 		"port=" + strconv.Itoa(postgresPort),
-		// What was measured is never lost.
+		// Measurements are never lost.
 		"fsync=on",
 		"synchronous_commit=on",
 		"full_page_writes=on",
-		// Nothing follows its log: without that, an idle one writes half as much.
+		// Nothing follows its log: at this level, an idle server writes half as much.
 		"wal_level=minimal",
 		"max_wal_senders=0",
 		// A small footprint: the same machine measures benchmarks.
@@ -175,7 +175,7 @@ func makeSocketDir(dir, what string, by account) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("creating the directory for the socket of %s: %w", what, err)
 	}
-	// Below the directory for temporary files anybody may have created it.
+	// In the directory for temporary files, anybody may have created it.
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return fmt.Errorf("creating the directory for the socket of %s: %w", what, err)
@@ -295,13 +295,12 @@ func (p *Postgres) answer(ctx context.Context) error {
 	return nil
 }
 
-// plainPath has nothing that Postgres's settings or connection strings would
-// take apart, such as a comma.
+// plainPath matches paths with nothing that Postgres's settings or connection
+// strings would take apart, such as a comma.
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9/._+ -]+$`)
 
-// socketDirFor returns where the socket goes: the directory itself, or, where its
-// path is too long or has special characters, one of its own among the temporary
-// files.
+// socketDirFor returns where the socket goes: the directory itself or, if its path is too
+// long or has special characters, one of its own among the temporary files.
 func socketDirFor(dir string) string {
 	if len(dir)+1+len(socketName) <= maxSocketPath && plainPath.MatchString(dir) {
 		return dir

@@ -120,8 +120,8 @@ func postgresMajor(ctx context.Context, program string) (int, error) {
 	return strconv.Atoi(string(version[1]))
 }
 
-// installCommand installs the programs with the package manager that is there;
-// major 0 means the distribution's own version.
+// installCommand installs the programs with the available package manager; major 0
+// means the distribution's own version.
 func installCommand(major int) string {
 	version := func(format, fallback string) string {
 		if major == 0 {

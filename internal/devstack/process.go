@@ -20,8 +20,8 @@ type Process struct {
 	Env []string
 	// Dir is the working directory; empty means this process's.
 	Dir string
-	// Group orders starting and stopping: a group starts, all of it at once,
-	// when every process of the lower ones is ready, and stops before them.
+	// Group orders starting and stopping: all processes of a group start together
+	// when every process of the lower groups is ready, and stop before them.
 	Group int
 	// CPUs lists the CPUs that the process may run on; empty means all that this
 	// process may use. Linux only.
@@ -47,7 +47,7 @@ type Process struct {
 	StopBound time.Duration
 	// QuitSignal, if set, is sent when StopBound has passed, and when the
 	// supervisor itself dies; SIGKILL follows after two seconds. Without it
-	// SIGKILL is sent at once.
+	// SIGKILL is sent immediately.
 	QuitSignal syscall.Signal
 
 	account account

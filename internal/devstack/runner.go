@@ -100,7 +100,7 @@ func (r *runner) set(change func(*Status)) {
 }
 
 // run starts the process again and again until it is stopped, done, or given up
-// on; the latter is reported.
+// on, which is reported.
 func (r *runner) run(failures chan<- error) {
 	defer close(r.done)
 	final := Stopped
@@ -244,7 +244,7 @@ func (r *runner) spawn() (*child, error) {
 		killGroup(c.pid) // grandchildren do not outlive it
 		c.err = cmd.Wait()
 		if errors.Is(c.err, exec.ErrWaitDelay) {
-			c.err = nil // it ended well, only its output was still held open
+			c.err = nil // the process ended well, only its output was still held open
 		}
 	}()
 	return c, nil
@@ -255,7 +255,7 @@ func (r *runner) remember(c *child) error {
 	started, err := startIdentity(c.pid)
 	if err != nil {
 		select {
-		case <-c.exited: // ended at once: nothing to remember
+		case <-c.exited: // ended already: nothing to remember
 			return nil
 		default:
 			return err
@@ -309,13 +309,13 @@ func (r *runner) awaitReady(c *child) error {
 	}
 }
 
-// end stops the child: asked first, then told, then killed.
+// end stops the child, which is asked first, then told, then killed.
 func (r *runner) end(c *child) {
 	r.set(func(s *Status) { s.Condition = Stopping })
 	steps := []struct {
 		signal syscall.Signal
 		bound  time.Duration
-		hurry  bool // the step is taken also in a hurry
+		hurry  bool // the step is taken even in a hurry
 	}{
 		{r.StopSignal, r.StopBound, false},
 		{r.QuitSignal, quitBound, true},

@@ -69,9 +69,9 @@ type State struct {
 	running map[string]int
 }
 
-// OpenState creates the directory where absent (mode 0700), checks the version
-// of what is in it and holds it against other processes until Close. The errors
-// are ErrStateTooNew, *AlreadyRunningError, and one that says what to do about a
+// OpenState creates the directory if absent (mode 0700), checks the version of its
+// contents and holds it against other processes until Close. The errors are
+// ErrStateTooNew, *AlreadyRunningError, and one that says what to do about a
 // directory that cannot be written.
 func OpenState(dir string) (*State, error) {
 	dir, err := filepath.Abs(dir)
@@ -103,7 +103,7 @@ func notWritable(dir string, err error) error {
 	return fmt.Errorf("state directory %s cannot be used: %w: make it writable for this user (uid %d) or use another state directory", dir, err, os.Getuid())
 }
 
-// hold takes the lock and writes this process's ID into its file, for the error message
+// hold takes the lock and writes this process's ID into the lock file, for the error message
 // of other processes.
 func (s *State) hold() error {
 	if err := supported(); err != nil {
@@ -166,7 +166,7 @@ func (s *State) Path(elem ...string) string {
 }
 
 // Subdir returns a directory directly below the state directory, created with
-// mode 0700 where absent.
+// mode 0700 if absent.
 func (s *State) Subdir(name string) (string, error) {
 	path := s.Path(name)
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -183,9 +183,8 @@ const tokenPrefix = "blm_"
 
 var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
-// Token returns the secret of the given name. When absent it is created: 32
-// random bytes in base64url with a prefix, in a file that only this user may
-// read.
+// Token returns the secret of the given name. If absent, it is created: 32 random
+// bytes in base64url with a prefix, in a file that only this user may read.
 func (s *State) Token(name string) (string, error) {
 	if !tokenName.MatchString(name) {
 		return "", fmt.Errorf("token name %q is not allowed: use lower-case letters, digits and hyphens", name)
@@ -310,8 +309,8 @@ func readJSON(path string, value any) error {
 	return nil
 }
 
-// writeAtomically replaces a file's content so that a reader, also one after a
-// crash, sees all of the old or all of the new. Only this user may read it.
+// writeAtomically replaces a file's content so that a reader, even after a crash,
+// sees all of the old or all of the new. Only this user may read it.
 func writeAtomically(path string, content []byte) (err error) {
 	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-") // mode 0600
 	if err != nil {

@@ -41,10 +41,10 @@ type TemporalConfig struct {
 	Port int
 	// UI adds the Web UI, on a socket that only this user may open.
 	UI bool
-	// TokenFile holds the token with which Benchloom's own processes call; empty: nobody
+	// TokenFile holds the token with which Benchloom's own processes call; if empty, nobody
 	// needs a token.
 	TokenFile string
-	// API is the address of the API, which knows all other tokens; empty: there are none.
+	// API is the address of the API, which knows all other tokens; empty if there are none.
 	API string
 	// Namespace describes the namespace that must exist before the server counts as
 	// ready.
@@ -57,12 +57,11 @@ type Temporal struct {
 	config TemporalConfig
 	dbFile string
 	token  string
-	socket string // of the Web UI; empty: there is none
+	socket string // of the Web UI; empty if there is none
 	begun  bool   // its port was free once, and its program suitable
 }
 
-// NewTemporal checks that the program is there and chooses a port where none is
-// given.
+// NewTemporal checks that the program exists and chooses a port if none is given.
 func NewTemporal(state *State, config TemporalConfig) (*Temporal, error) {
 	info, err := os.Stat(config.Program)
 	if err != nil || info.IsDir() {
@@ -161,7 +160,7 @@ func (t *Temporal) Process() Process {
 	}
 }
 
-// prepare makes the directory of the socket, and keeps another server on the port from being
+// prepare makes the directory of the socket, and checks that no other server on the port can be
 // taken for this one.
 func (t *Temporal) prepare(ctx context.Context) error {
 	if t.socket != "" {
@@ -176,11 +175,11 @@ func (t *Temporal) prepare(ctx context.Context) error {
 // helpBound bounds the answer of the program to --help, on a busy machine.
 const helpBound = time.Minute
 
-// flagOfHelp is a flag in what the program prints with --help.
+// flagOfHelp matches a flag in the program's output for --help.
 var flagOfHelp = regexp.MustCompile(`(?m)^  (-[a-z-]+)\b`)
 
 // match refuses a program that was built for another version of Benchloom: without one of the
-// flags, all that it would do is print its usage. What it understands counts, not its number.
+// flags, it would only print its usage. Its flags count, not its version number.
 func (t *Temporal) match(ctx context.Context, flags, environ []string) error {
 	ctx, cancel := context.WithTimeout(ctx, helpBound)
 	defer cancel()
@@ -226,7 +225,7 @@ func (t *Temporal) answer(ctx context.Context) error {
 	return err
 }
 
-// bearer is a token that is sent with each call.
+// bearer is a token sent with each call.
 type bearer string
 
 func (b bearer) GetHeaders(context.Context) (map[string]string, error) {

@@ -12,12 +12,12 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// CallersLeftOut is the outermost frame of what callgrind's calls do not explain: functions
-// of too small a share for a stack of their own, and those that call themselves through others.
+// CallersLeftOut is the outermost frame of costs that callgrind's calls do not explain: of functions with
+// too small a share for a stack of their own, and of those that call themselves through others.
 const CallersLeftOut = "[callers left out]"
 
-// A stack of callgrind's has at least this share of all; smaller ones are summed up by
-// function.
+// leastShare is the smallest share of all that a callgrind stack has; smaller ones are summed up
+// by function.
 const leastShare = 1e-4
 
 // costs has a value for each event.
@@ -33,16 +33,16 @@ func (c costs) add(other costs) {
 type node struct {
 	frame
 	self  costs
-	calls map[*node]costs // by function called, with what that cost
+	calls map[*node]costs // by called function, with the costs of the calls
 	sum   costs           // see inclusive
-	// called is whether another function calls it.
+	// called tells whether another function calls this one.
 	called bool
 	// told is the part of self that has become stacks.
 	told []int64
 }
 
-// inclusive returns the costs of a function and of all that it calls but itself, once the
-// file has been read.
+// inclusive returns the costs of a function and of all others that it calls, once the file has
+// been read.
 func (n *node) inclusive() costs {
 	if n.sum == nil {
 		n.sum = slices.Clone(n.self)
@@ -69,7 +69,7 @@ type callgrindFile struct {
 	object    string
 	file      string
 	current   *node
-	// What the next call leads to.
+	// The target of the next call.
 	calledObject, calledFile string
 	called                   *node
 	isCall                   bool
@@ -77,9 +77,9 @@ type callgrindFile struct {
 
 // parseCallgrind reads the file of callgrind or cachegrind. It has costs by function and
 // by pair of caller and called function, but no stacks. Stacks are made by dividing
-// the costs of a function among its callers, in proportion to what the calls cost. So each function's
-// own costs are exact, and what a stack costs is an estimate wherever a function
-// costs different callers differently.
+// the costs of a function among its callers, in proportion to the costs of the calls. So each function's
+// own costs are exact, and the costs of a stack are an estimate wherever a function
+// costs its callers differently.
 func parseCallgrind(r io.Reader) (*profile.Profile, error) {
 	f := &callgrindFile{
 		lines: newLines(r), positions: 1,
@@ -219,7 +219,7 @@ func cutLast(s, separator string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// cost takes a line of positions and values. Right after a call it has the costs of that.
+// cost takes a line of positions and values. Right after a call, the line has the costs of the call.
 func (f *callgrindFile) cost(line string) error {
 	fields := strings.Fields(line)
 	if f.current == nil || len(f.events) == 0 || len(fields) < f.positions || len(fields) > f.positions+len(f.events) {
@@ -291,7 +291,7 @@ func (w *walk) from(n *node, spent costs) error {
 	}
 	w.path = append(w.path, n)
 	defer func() { w.path = w.path[:len(w.path)-1] }()
-	// The part of what the function costs in all that this call has.
+	// The part of the function's total costs that this call has.
 	share := make(costs, len(spent))
 	for i, c := range n.inclusive() {
 		if c > 0 {
@@ -328,7 +328,7 @@ func (w *walk) from(n *node, spent costs) error {
 	return nil
 }
 
-// toInt rounds down, and bounds what no int64 holds.
+// toInt rounds down, and bounds values that no int64 holds.
 func toInt(v float64) int64 {
 	if v >= math.MaxInt64/4 {
 		return math.MaxInt64 / 4

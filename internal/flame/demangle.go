@@ -6,8 +6,8 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
-// readable returns the name of a function as its source has it: demangled, if C++ or Rust
-// mangled it, and without the hash that older Rust adds.
+// readable returns the name of a function as in its source: demangled, if C++ or Rust mangled
+// it, and without the hash that older Rust adds.
 func readable(name string) string {
 	name = cut(name)
 	if strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "__Z") {

@@ -9,12 +9,12 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// dhatFile has version 2 of the format of valgrind's DHAT: places of a program with what
-// was allocated there. Other modes than heap count calls of its client requests.
+// dhatFile has version 2 of the format of valgrind's DHAT: places of a program with their
+// allocations. Other modes than heap count calls of its client requests.
 type dhatFile struct {
 	Version int    `json:"dhatFileVersion"`
 	Mode    string `json:"mode"`
-	// Lives tells whether the places know how long blocks lived, and so what was there at once.
+	// Lives tells whether the places know how long blocks lived, and so how much existed at once.
 	Lives  bool `json:"bklt"`
 	Places []struct {
 		Bytes  int64 `json:"tb"`
@@ -26,8 +26,8 @@ type dhatFile struct {
 	Frames []string `json:"ftbl"`
 }
 
-// parseDHAT reads what DHAT writes. Its types are those of Go's heap profiles: what was allocated in all, and what was
-// there when that was most, and at the end.
+// parseDHAT reads the output of DHAT. Its types are those of Go's heap profiles: everything allocated, the blocks that
+// existed at the peak, and those at the end.
 func parseDHAT(r io.Reader) (*profile.Profile, error) {
 	var f dhatFile
 	if err := readJSON(r, &f); err != nil {
@@ -85,13 +85,13 @@ func dhatFrame(text string) frame {
 	return frame{name: text[:at], file: file}
 }
 
-// readJSON reads a file of at most MaxPprof bytes, which is compressed or not.
+// readJSON reads a file of at most MaxPprof bytes, compressed or not.
 func readJSON(r io.Reader, into any) error {
 	unpacked, err := unpack(r)
 	if err != nil {
 		return err
 	}
-	// What comes after the value would be ignored by a decoder: a file is one value.
+	// A decoder would ignore anything after the value: a file is one value.
 	data, err := io.ReadAll(&boundedReader{r: unpacked, left: MaxPprof, most: MaxPprof})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotAProfile, err)

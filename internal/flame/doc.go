@@ -1,7 +1,7 @@
 // Package flame turns the output of profilers into one form, that of pprof, and a profile
-// into what people read: a table of functions, a flame graph, and what differs between two.
+// into a table of functions, a flame graph, and the difference between two profiles.
 //
-// [Parse] reads a format; all else works on google/pprof's [profile.Profile], with the
+// [Parse] reads a format; everything else works on google/pprof's [profile.Profile], with the
 // values of one of its sample types. A profile explains a measurement and never is one: no
 // value from here enters a comparison of results.
 //

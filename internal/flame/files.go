@@ -48,7 +48,7 @@ func ParseFiles(format Format, files []io.Reader) (*profile.Profile, error) {
 	return merged, nil
 }
 
-// ShowFirst makes a type of samples the one that is shown unless another is asked for.
+// ShowFirst makes a type of samples the one that is shown by default.
 func ShowFirst(p *profile.Profile, sampleType string) error {
 	if !slices.Contains(Types(p), sampleType) {
 		_, err := index(p, sampleType)

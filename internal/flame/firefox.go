@@ -52,7 +52,7 @@ type (
 	}
 )
 
-// orElse takes what is lacking from the tables that all threads share.
+// orElse takes missing tables from those that all threads share.
 func (t firefoxTables) orElse(shared firefoxTables) firefoxTables {
 	if t.Strings == nil {
 		t.Strings = shared.Strings
@@ -75,8 +75,8 @@ func (t firefoxTables) orElse(shared firefoxTables) firefoxTables {
 // nanoseconds gives the length of each unit of CPU time.
 var nanoseconds = map[string]float64{"ns": 1, "µs": 1e3, "us": 1e3, "ms": 1e6}
 
-// parseFirefox reads a profile of samply. Each sample counts by its weight; where threads tell their CPU time, it is the type that
-// is shown. What was recorded without symbols has the names of its libraries, with addresses.
+// parseFirefox reads a profile of samply. Each sample counts by its weight; if threads tell their CPU time, that is the type
+// shown. Parts recorded without symbols have the names of their libraries, with addresses.
 func parseFirefox(r io.Reader) (*profile.Profile, error) {
 	var f firefoxFile
 	if err := readJSON(r, &f); err != nil {
@@ -133,7 +133,7 @@ func parseFirefox(r io.Reader) (*profile.Profile, error) {
 	return b.done()
 }
 
-// at returns a value of a column that may be lacking.
+// at returns a value of a column that may be missing.
 func at(column []*float64, i int, otherwise float64) float64 {
 	switch {
 	case i >= len(column):

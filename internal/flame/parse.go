@@ -14,7 +14,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Format names what a profiler has written.
+// Format names an output format of profilers.
 type Format string
 
 // Formats that [Parse] reads.
@@ -37,7 +37,7 @@ const (
 	Firefox Format = "firefox"
 )
 
-// Formats lists what [Parse] reads.
+// Formats lists the formats of [Parse].
 func Formats() []Format {
 	return []Format{Pprof, PerfScript, Callgrind, Folded, SelfProfile, DHAT, Firefox}
 }
@@ -56,7 +56,7 @@ const (
 	MaxPprof = 64 << 20
 	// MaxStacks bounds the number of different stacks.
 	MaxStacks = 500_000
-	// MaxDepth bounds the frames of a stack; of a deeper one the innermost are kept.
+	// MaxDepth bounds the frames of a stack; a deeper one keeps the innermost.
 	MaxDepth = 512
 	// MaxName bounds the bytes of a function's name; a longer one is cut.
 	MaxName = 1024
@@ -122,7 +122,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpack reads what is compressed by gzip, or not.
+// unpack reads data that may be compressed by gzip.
 func unpack(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(r)
 	if head, _ := buffered.Peek(2); !bytes.Equal(head, []byte(gzipMagic)) {
@@ -281,7 +281,7 @@ func (b *builder) add(stack []frame, values ...int64) error {
 
 // done returns the profile.
 func (b *builder) done() (*profile.Profile, error) {
-	// A type that became known late is lacking in earlier samples.
+	// A type that became known late is missing from earlier samples.
 	for _, s := range b.p.Sample {
 		s.Value = append(s.Value, make([]int64, len(b.p.SampleType)-len(s.Value))...)
 	}
@@ -291,12 +291,12 @@ func (b *builder) done() (*profile.Profile, error) {
 	return b.p, nil
 }
 
-// cut bounds a name, and replaces bytes that are no text.
+// cut bounds a name, and replaces bytes that are not text.
 func cut(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), MaxName)], "�")
 }
 
-// index returns the position of a sample type; empty: the default one.
+// index returns the position of a sample type; empty means the default one.
 func index(p *profile.Profile, sampleType string) (int, error) {
 	if sampleType == "" {
 		sampleType = p.DefaultSampleType
@@ -320,7 +320,7 @@ func Types(p *profile.Profile) []string {
 	return types
 }
 
-// Unit returns the unit of a sample type; empty: of the default one.
+// Unit returns the unit of a sample type; empty means the default one.
 func Unit(p *profile.Profile, sampleType string) (string, error) {
 	i, err := index(p, sampleType)
 	if err != nil {
@@ -361,7 +361,7 @@ func Detect(head []byte) Format {
 	return Folded
 }
 
-// detectJSON tells the formats that are JSON apart; empty: it is none of them.
+// detectJSON tells the JSON formats apart; empty if it is none of them.
 func detectJSON(head []byte) Format {
 	switch head = bytes.TrimSpace(head); {
 	case !bytes.HasPrefix(head, []byte("{")):

@@ -13,13 +13,13 @@ import (
 // perfHeader matches the first line of a sample: "go 18322/18323 [001] 8203.60: 2004008 cpu-clock:u: ".
 var perfHeader = regexp.MustCompile(`^\s*(\S.*?)\s+-?\d+(?:/-?\d+)?\s+(?:\[\d+\]\s+)?\d+\.\d+:\s+(?:(\d+)\s+)?(\S+?):?\s*$`)
 
-// perfFrame matches a frame, which begins with the innermost: "	  47a2b1 main.main+0x11 (/tmp/p)".
+// perfFrame matches a frame; the innermost one comes first: "	  47a2b1 main.main+0x11 (/tmp/p)".
 var perfFrame = regexp.MustCompile(`^\s+([0-9a-f]+)\s+(.*?)(?:\+0x[0-9a-f]+)?\s+\((.*)\)\s*$`)
 
 // perfClocks are the events whose period counts nanoseconds.
 var perfClocks = map[string]bool{"cpu-clock": true, "task-clock": true}
 
-// parsePerfScript reads what 'perf script' prints. A sample has as many values as there are
+// parsePerfScript reads the output of 'perf script'. A sample has as many values as there are
 // events, and one for the number of samples.
 func parsePerfScript(r io.Reader) (*profile.Profile, error) {
 	b := newBuilder(&profile.ValueType{Type: "samples", Unit: "count"})

@@ -27,7 +27,7 @@ const (
 
 	stringReference = 0xfe // an identifier of eight bytes follows
 	stringEnd       = 0xff
-	// maxStringParts bounds what a string refers to: references can unfold without end.
+	// maxStringParts bounds the parts that a string refers to: references can unfold without end.
 	maxStringParts = 10_000
 
 	// Events whose second payload is one of these have no duration.
@@ -54,8 +54,8 @@ type interval struct {
 	inner      uint64 // time of the activities within
 }
 
-// parseSelfProfile reads what rustc's -Zself-profile writes. Activities within each other become
-// stacks, those of all threads together. Values are the activity's own time.
+// parseSelfProfile reads the output of rustc's -Zself-profile. Nested activities become stacks,
+// those of all threads together. Values are the activity's own time.
 func parseSelfProfile(r io.Reader) (*profile.Profile, error) {
 	data, err := io.ReadAll(&boundedReader{r: r, left: MaxSelfProfile, most: MaxSelfProfile})
 	if err != nil {
@@ -138,7 +138,7 @@ func (f *selfProfile) activities() ([]interval, error) {
 	return all, nil
 }
 
-// unnamedActivity stands for queries that rustc numbers and gives no name: those whose results it
+// unnamedActivity stands for queries that rustc numbers but does not name: those whose results it
 // loads from an earlier compilation.
 const unnamedActivity = "[query without a name]"
 
@@ -212,9 +212,9 @@ func (f *selfProfile) appendString(text []byte, id uint64, parts *int) ([]byte, 
 	return text, nil
 }
 
-// addNested adds the own time of each activity, with those around it in its thread as callers.
+// addNested adds the own time of each activity, with the activities around it in its thread as callers.
 func addNested(b *builder, activities []interval) error {
-	// Of activities that begin together the longest is the outer one; of equal ones that which ended, and
+	// Of activities that begin together, the longest is the outer one; of equal ones, the one that ended, and
 	// was recorded, last.
 	slices.SortFunc(activities, func(a, b interval) int {
 		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(b.number, a.number))
@@ -237,7 +237,7 @@ func addNested(b *builder, activities []interval) error {
 		}
 		if len(open) > 0 {
 			outer := &open[len(open)-1]
-			// One that outlasts what it began in counts until the end of that.
+			// An activity that outlasts the one around it ends with that one.
 			a.end = min(a.end, outer.end)
 			outer.inner += a.end - a.start
 		}

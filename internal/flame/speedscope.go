@@ -8,7 +8,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// speedscopeUnits translates units of pprof; of others none is named.
+// speedscopeUnits translates units of pprof; other units become "none".
 var speedscopeUnits = map[string]string{"nanoseconds": "nanoseconds", "microseconds": "microseconds", "milliseconds": "milliseconds", "seconds": "seconds", "bytes": "bytes"}
 
 type speedscopeFile struct {

@@ -16,9 +16,9 @@ type Drawing struct {
 	ID    string
 	Title string
 	Graph Graph
-	// Search marks the functions whose names contain it, regardless of case; empty: none.
+	// Search marks the functions whose names contain it, regardless of case; empty marks none.
 	Search string
-	// Link returns the address that zooms in on a frame; nil: the frames are no links.
+	// Link returns the address that zooms in on a frame; nil if the frames are no links.
 	Link func(id string) string
 }
 
@@ -119,7 +119,7 @@ func (d Drawing) class(b Box) string {
 	return "same"
 }
 
-// shortened cuts a name to so many letters.
+// shortened cuts a name to a number of letters.
 func shortened(name string, letters int) string {
 	if utf8.RuneCountInString(name) <= letters {
 		return name
@@ -127,7 +127,7 @@ func shortened(name string, letters int) string {
 	return string([]rune(name)[:letters-1]) + "…"
 }
 
-// number writes a part of the width in percent; a hundredth of a pixel is seen by nobody.
+// number writes a part of the width in percent; nobody sees a hundredth of a pixel.
 func number(v float64) string { return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64) }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
@@ -175,7 +175,7 @@ func Amount(v int64, unit string) string {
 }
 
 // escape makes a text safe inside elements and attributes. Names come from programs under test;
-// control characters that turn text around are replaced.
+// control characters that change text direction are replaced.
 func escape(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

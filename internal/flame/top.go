@@ -28,7 +28,7 @@ type Table struct {
 	Functions []Function `json:"functions"`
 }
 
-// Top adds up the values of a sample type by function; empty: the default type.
+// Top adds up the values of a sample type by function; empty means the default type.
 func Top(p *profile.Profile, sampleType string) (Table, error) {
 	i, err := index(p, sampleType)
 	if err != nil {
@@ -74,7 +74,7 @@ func sum(a, b int64) int64 {
 	return a + b
 }
 
-// Share returns which part of the whole a value is, 0 of an empty one.
+// Share returns a value as a part of the whole; 0 if the whole is empty.
 func Share(value, whole int64) float64 {
 	if whole == 0 {
 		return 0
@@ -111,7 +111,7 @@ type Difference struct {
 	Functions []Change `json:"functions"`
 }
 
-// Diff compares two profiles function by function; empty: by their default type.
+// Diff compares two profiles function by function; an empty type means their default.
 func Diff(a, b *profile.Profile, sampleType string) (Difference, error) {
 	ta, err := Top(a, sampleType)
 	if err != nil {

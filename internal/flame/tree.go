@@ -33,8 +33,8 @@ type Tree struct {
 	IsDifference bool
 }
 
-// NewTree merges the stacks of a profile; empty: by the default sample type. Values below 0,
-// which profiles that were subtracted have, count as 0.
+// NewTree merges the stacks of a profile; an empty type means the default. Negative values, which
+// subtracted profiles have, count as 0.
 func NewTree(p *profile.Profile, sampleType string) (Tree, error) {
 	i, err := index(p, sampleType)
 	if err != nil {
@@ -113,7 +113,7 @@ func (f *Frame) settle(above string) {
 	}
 }
 
-// Find returns the frames from the root to the one with an ID; none if there is no such one.
+// Find returns the frames from the root to the one with an ID; none if there is no such frame.
 func (t Tree) Find(id string) []*Frame { return t.Root.find(id) }
 
 func (f *Frame) find(id string) []*Frame {
@@ -183,7 +183,7 @@ type Graph struct {
 	// Sum is the value of all samples, BeforeSum that of A.
 	Sum       int64 `json:"sum"`
 	BeforeSum int64 `json:"before_sum,omitempty"`
-	// At is the ID of the frame that has the whole width, below its callers; empty: the root.
+	// At is the ID of the frame that has the whole width, below its callers; empty for the root.
 	At string `json:"at,omitempty"`
 	// Boxes begin with the outermost one; callers stand before what they called.
 	Boxes []Box `json:"boxes"`
@@ -192,8 +192,8 @@ type Graph struct {
 // narrowest is the part of the whole width below which no box is drawn: 1.5 of 1200 pixels.
 const narrowest = 1.5 / 1200
 
-// Lay lays out a frame and what it called; the root if no frame has the ID. At most so many boxes
-// are drawn, and not fewer than a stack may have: the narrowest are drawn together until that holds.
+// Lay lays out a frame and what it called; the root if no frame has the ID. The limit of boxes is most, but not
+// below the frames of a stack: the narrowest are drawn together until it holds.
 func (t Tree) Lay(at string, most int) Graph {
 	g := Graph{Type: t.Type, Unit: t.Unit, IsDifference: t.IsDifference, Sum: t.Root.Total, BeforeSum: t.Root.BeforeTotal}
 	path := []*Frame{t.Root}
@@ -211,7 +211,7 @@ func (t Tree) Lay(at string, most int) Graph {
 }
 
 // Boxes lays out a frame and what it called, without frames narrower than the least part of
-// the whole width; of several such neighbours one box remains. The callers of the frame, as
+// the whole width; several such neighbours become one box. The callers of the frame, as
 // [Tree.Find] returns them, lie above it at full width. A difference has the widths of B.
 func Boxes(path []*Frame, least float64) []Box {
 	if len(path) == 0 {

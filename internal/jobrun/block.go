@@ -17,10 +17,10 @@ import (
 type unit struct {
 	places places
 	recipe suite.Recipe
-	// source is the directory that each iteration starts from a copy of; empty
+	// source is the directory that each iteration starts with a copy of; empty
 	// for none.
 	source string
-	// link are directories of source, relative, whose files may be linked.
+	// link lists directories of source, relative, whose files may be linked.
 	link   []string
 	result Result
 	// delivered is set once the result is part of a block.
@@ -135,7 +135,7 @@ func (r *runner) deliverPairs(ctx context.Context, cases []testCase) error {
 	return r.deliver(context.WithoutCancel(ctx), whole)
 }
 
-// measured returns the number of collections that all subjects have, failed ones apart; 0 if all have failed.
+// measured returns the number of collections that all subjects except failed ones have; 0 if all have failed.
 func (c testCase) measured() int {
 	var counts []int
 	for _, u := range c {

@@ -36,7 +36,7 @@ type BuildJob struct {
 }
 
 // Build exports the tree, runs the build command in it the way benchmarks are run, and packs the output. The machine must
-// not measure anything meanwhile. Errors are those of [Run]: a *[Failure] is the build's own.
+// not measure anything meanwhile. Errors are as in [Run]: a *[Failure] is the build's own.
 func Build(ctx context.Context, machine Machine, job BuildJob) (err error) {
 	if err := machine.check(); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (r *runner) build(ctx context.Context, job BuildJob) error {
 	return r.pack(ctx, what, dir, job)
 }
 
-// revisionFailure classifies an error of a repository: if a retry or another machine may help, it is the machine's error.
+// revisionFailure classifies an error of a repository: it is the machine's if a retry or another machine may help.
 func revisionFailure(what string, err error) error {
 	if errors.Is(err, revision.ErrNoRepository) || errors.Is(err, revision.ErrNoRevision) {
 		return &Failure{Kind: bench.FailPermanent, Message: fmt.Sprintf("%s: %v", what, err)}

@@ -95,7 +95,7 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 }
 
 // maxOutput limits the bytes that a command may print: copying them takes time,
-// some of it the command's own.
+// some of it counted as the command's.
 const maxOutput = 64e6
 
 // leastFree is the free disk space, in bytes, below which a failure is
@@ -134,7 +134,7 @@ func (r *runner) until(limit time.Duration) deadline {
 }
 
 // left returns the remaining time, at least a millisecond, so that an overdue
-// command is killed at once and reported as too slow. 0 means no limit.
+// command is killed immediately and reported as too slow. 0 means no limit.
 func (d deadline) left() time.Duration {
 	if d.now == nil {
 		return 0

@@ -15,7 +15,7 @@ type Readings interface {
 	Read() machine.Reading
 }
 
-// observe runs a measured command and returns what the machine did meanwhile; nil if it is not read, or the command did not start.
+// observe runs a measured command and returns the machine's delta; nil if it is not read, or the command did not start.
 func (r *runner) observe(ctx context.Context, c call, m Measured) (measure.Sample, *machine.Delta, *Failure, error) {
 	if r.m.Watcher != nil {
 		r.forgetPhases()
@@ -53,11 +53,10 @@ func (r *runner) judge(u *unit, c *Collection) []machine.Reason {
 	return machine.Judge(*c.Machine, r.job.Norms[u.result.TestCase].Or(machine.NormsOf(u.quiet)))
 }
 
-// mayRepeat reports whether a disturbed iteration, which took that long, may be repeated, with that many iterations of its
-// unit left, itself included. On a machine that is never quiet, repeating is in vain: it ends when more than a fifth of the
-// job's iterations stay disturbed, and at the latest when it would double the time of the job, as known so far. On a machine
-// with other work by configuration it never begins. A person's command may have effects, and is never repeated for that
-// reason.
+// mayRepeat reports whether a disturbed iteration, which took this long, may be repeated; left counts the iterations of its unit
+// that are left, itself included. Repeating is in vain on a machine that is never quiet: it ends when more than a fifth of the
+// job's iterations stay disturbed, at the latest when it would double the time of the job, as known so far. It never begins on
+// a machine with other work by configuration, nor for a person's command, which may have effects.
 func (r *runner) mayRepeat(took time.Duration, left int) bool {
 	return r.job.Kind != bench.KindCommand && !r.m.CoLocated && !bench.SessionDisturbed(r.disturbed, r.iterations) &&
 		r.lost+took <= r.spent+time.Duration(left)*took
@@ -72,8 +71,8 @@ func (u *unit) keep(c Collection, reasons []machine.Reason) {
 	}
 }
 
-// markPair gives both sides of a pair the mark if one has it: in turns, two artifacts are compared by pairs. Of more than two
-// artifacts there are no pairs yet.
+// markPair gives both sides of a pair the mark if one has it: in turns, two artifacts are compared by pairs. More than two
+// artifacts have no pairs yet.
 func (c testCase) markPair() {
 	if len(c) != 2 {
 		return

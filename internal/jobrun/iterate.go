@@ -15,7 +15,7 @@ import (
 )
 
 // maxRepeats limits how often an iteration is repeated because some counter did
-// not count all the time and, apart from that, because it was disturbed.
+// not count all the time and, separately, because it was disturbed.
 const maxRepeats = 3
 
 // iterate runs a unit once: fresh copy, steps, measured command. Round n is a
@@ -96,7 +96,7 @@ func (r *runner) empty(u *unit) error {
 }
 
 // attempted is the outcome of one attempt at an iteration: a failure, counters
-// without which it must not be used, or a collection.
+// that invalidate it, or a collection.
 type attempted struct {
 	collection *Collection
 	invalid    []measure.InvalidCounter
@@ -187,8 +187,8 @@ func processMetrics(s measure.Sample) map[bench.Metric]float64 {
 	return metrics
 }
 
-// outputMetrics adds the metrics that the command has printed and the sizes of
-// its files.
+// outputMetrics adds the metrics printed by the command and the sizes of its
+// files.
 func (r *runner) outputMetrics(u *unit, stdout []byte, metrics map[bench.Metric]float64) error {
 	m := u.recipe.Measure
 	for metric, pattern := range m.Sizes {

@@ -48,7 +48,7 @@ type Job struct {
 	TestCases []bench.TestCase
 	// Iterations overrides the suite's number of iterations if positive.
 	Iterations int
-	// Norms tell what the test cases usually do to the machine; the iterations of this job complete them.
+	// Norms are the usual effects of the test cases on the machine; the iterations of this job complete them.
 	Norms map[bench.TestCase]machine.Norms
 	// KeepPairs delivers, when the job is cancelled, what the unfinished block has measured on all subjects.
 	KeepPairs bool
@@ -67,19 +67,19 @@ type Profile struct {
 	}
 	// Limit bounds the files that the profiler writes together, in bytes.
 	Limit int64
-	// Keep takes the profile while its files exist. A *[Failure] is that of the test case, any other error ends the job.
+	// Keep takes the profile while its files exist. A *[Failure] is the test case's, any other error ends the job.
 	Keep func(context.Context, ProfileFiles) error
 }
 
 // ProfileFiles holds open files, rewound, of one format.
 type ProfileFiles struct {
 	Format string
-	// Type of samples that is shown first; empty: the files' own choice.
+	// Type of samples to show first; empty leaves the choice to the files.
 	Type  string
 	Files []*os.File
 }
 
-// Command is an ad-hoc job's one command line. It runs in an empty directory, unless a script
+// Command is the one command line of an ad-hoc job. It runs in an empty directory, unless a script
 // says otherwise.
 type Command struct {
 	Argv []string
@@ -87,11 +87,11 @@ type Command struct {
 	Env []string
 	// Timeout limits one iteration; 0 means no limit.
 	Timeout time.Duration
-	// Script says what else the job does, and Revisions exports its trees; nil: nothing.
+	// Script says what else the job does, if anything, and Revisions exports its trees.
 	Script    *bench.Script
 	Revisions Revisions
-	// Keep takes the files that the script uploads, while they exist. A *[Failure] is that of the
-	// test case, any other error ends the job. Nil: nothing is uploaded.
+	// Keep takes the files that the script uploads, while they exist. A *[Failure] is the test case's,
+	// any other error ends the job. Nil if nothing is uploaded.
 	Keep func(context.Context, []KeptFile) error
 }
 
@@ -127,7 +127,7 @@ func (j Job) Check() error {
 	return nil
 }
 
-// Sink receives what a job yields. Its methods are called from the goroutine
+// Sink receives the results of a job. Its methods are called from the goroutine
 // that runs the job, one at a time and under no lock. It must not be nil.
 type Sink interface {
 	// Block takes a finished block. An error ends the job.
@@ -152,7 +152,7 @@ const (
 	Building Phase = "building"
 )
 
-// Progress describes how far a job is.
+// Progress describes how far a job has got.
 type Progress struct {
 	Phase Phase `json:"phase"`
 	// TestCase is being measured; while a whole variant is prepared, its scenario is empty.

@@ -29,7 +29,7 @@ type LocalOptions struct {
 	// Provider, with its Parameters, replaces the suite's artifact source if not empty.
 	Provider   string
 	Parameters map[string]string
-	// Target is this machine's target, used when the selection names none; empty means that of [bench.HostTarget].
+	// Target is this machine's target, used when the selection names none; empty means [bench.HostTarget].
 	Target bench.Target
 	// Artifacts is usually a cache shared by all users of the machine.
 	Artifacts Artifacts
@@ -41,8 +41,8 @@ type LocalOptions struct {
 	Fetching func(artifact.Progress)
 	// Finished, if set, receives each block as soon as it is done.
 	Finished func(Block)
-	// Next, if set, divides the run into looks: it is called before each one with the results so far, and returns what is
-	// measured next. Nil means one look at all test cases, with the suite's iterations.
+	// Next, if set, divides the run into looks: it is called before each look with the results so far, and returns the look.
+	// Nil means one look at all test cases, with the suite's iterations.
 	Next func(*LocalResults) (Look, error)
 }
 
@@ -60,7 +60,7 @@ type LocalResults struct {
 	Subjects []LocalSubject
 	// TestCases are all those selected, in the order of measurement.
 	TestCases []bench.TestCase
-	// Results carry the name of their subject; there is one per look, test case and subject. Those of a cancelled run have
+	// Results carry the name of their subject; there is one per look, test case and subject. In a cancelled run, each has
 	// as many collections as all subjects have.
 	Results []LocalResult
 }

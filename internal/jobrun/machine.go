@@ -24,7 +24,7 @@ type Sandbox interface {
 	Clean(context.Context) error
 	// TempDir returns the TMPDIR and HOME of every command.
 	TempDir() string
-	// Stuck returns why nothing runs in the slot until this process has been replaced; nil while it can. It is also called
+	// Stuck returns why nothing can run in the slot until this process has been replaced; else nil. It is also called
 	// between jobs.
 	Stuck() error
 }
@@ -44,8 +44,8 @@ type Machine struct {
 	// Environ is the collector's own environment, from which steps may ask for
 	// variables by name.
 	Environ []string
-	// PassEnv lists the variables that steps may ask for; "NAME*" stands for all that begin with NAME. Nil: all, as on the
-	// machine of the person who measures.
+	// PassEnv lists the variables that steps may ask for; "NAME*" stands for all that begin with NAME. Nil allows all, as when
+	// a person measures on their own machine.
 	PassEnv []string
 	// MaxBlock limits the duration of a block as predicted by its first round; above it, test cases are delivered one by
 	// one. 0 means [DefaultMaxBlock].
@@ -63,15 +63,15 @@ type Machine struct {
 	// Readings reads the machine around each measured command; nil means that it is not read and no iteration counts as
 	// disturbed.
 	Readings Readings
-	// CoLocated is set if the machine does other work by configuration: disturbed iterations are marked, but repeating them is
+	// CoLocated is set if the machine does other work by configuration: disturbed iterations are marked, but not repeated
 	// in vain.
 	CoLocated bool
 	// Sampled, if set, is called with the sample of each command, including failed ones.
 	Sampled func(measure.Sample)
 	// Watcher, if set, accompanies each job.
 	Watcher Watcher
-	// Leave, if set, is called once nothing in the slot is needed any more, at the latest at the end of the job: the caller
-	// cleans it then, while the job is handed in. It must not wait. Nil: the slot is clean when the job has ended.
+	// Leave, if set, is called once nothing in the slot is needed any more, at the latest at the end of the job: the caller cleans
+	// it then, while the job is handed in. It must not wait. If Leave is nil, the slot is clean when the job has ended.
 	Leave func()
 }
 

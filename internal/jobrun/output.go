@@ -20,8 +20,8 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// The limits of an output in Go's benchmark format: what is stored and compared for each
-// iteration, of which a block has all.
+// The limits of an output in Go's benchmark format. It is stored and compared for each iteration,
+// and a block has all iterations.
 const (
 	maxLines  = 1000
 	maxValues = 2000
@@ -108,7 +108,7 @@ func readLines(output []byte) ([]line, error) {
 }
 
 // withoutCPUs removes the number of CPUs from the names of lines if all end with the same
-// one: it says nothing about the benchmark, and differs between machines.
+// number: it says nothing about the benchmark, and differs between machines.
 func withoutCPUs(lines []line) []line {
 	suffix := cpuSuffix.FindString(lines[0].name)
 	for _, l := range lines {
@@ -122,7 +122,7 @@ func withoutCPUs(lines []line) []line {
 	return lines
 }
 
-// cpuSuffix matches the end of a line's name that package testing adds.
+// cpuSuffix matches the end that package testing adds to a line's name.
 var cpuSuffix = regexp.MustCompile(`-[1-9][0-9]*$`)
 
 // pick returns the wanted values of a line, or all.
@@ -144,7 +144,7 @@ func (l line) pick(wanted []bench.Metric) (map[bench.Metric]float64, error) {
 func resultValues(result *benchfmt.Result) (map[bench.Metric]float64, error) {
 	values := make(map[bench.Metric]float64, len(result.Values))
 	for _, v := range result.Values {
-		// The reader turns ns/op into sec/op and keeps what was printed.
+		// The reader turns ns/op into sec/op and keeps the printed value and unit.
 		value, unit := v.Value, v.Unit
 		if v.OrigUnit != "" {
 			value, unit = v.OrigValue, v.OrigUnit
@@ -164,9 +164,9 @@ func resultValues(result *benchfmt.Result) (map[bench.Metric]float64, error) {
 	return values, nil
 }
 
-// sameLines returns an error that names what differs if two iterations have not printed
-// the same result lines. Names that change, such as those with a time or an address in
-// them, would begin new series for ever.
+// sameLines returns an error that names the difference if two iterations have not printed
+// the same result lines. Changing names, such as those that contain a time or an address, would
+// begin new series forever.
 func sameLines(first, now map[bench.Metric]float64) error {
 	lines := func(metrics map[bench.Metric]float64) map[string]bool {
 		names := make(map[string]bool)

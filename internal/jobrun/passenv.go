@@ -10,10 +10,10 @@ import (
 var ownSecrets = []string{"BENCHLOOM_", "TEMPORAL_", "DATABASE_", "PG"}
 
 // DefaultPassEnv lists the variables that prepare steps and builds of any suite may ask for: where programs are, and how to
-// download. Those that end with "*" stand for all that begin so.
+// download. "NAME*" stands for all that begin with NAME.
 func DefaultPassEnv() []string {
 	return []string{
-		"PATH", "HOME", "GO*", "SSL_CERT_*", "SSH_AUTH_SOCK", // that of an agent, which isolated commands cannot reach
+		"PATH", "HOME", "GO*", "SSL_CERT_*", "SSH_AUTH_SOCK", // the socket of an agent, which isolated commands cannot reach
 		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 	}
 }
@@ -40,7 +40,7 @@ func (m Machine) passed(names []string) ([]string, error) {
 	return env, nil
 }
 
-// permits reports whether an entry of PassEnv is a variable's name, or stands for it.
+// permits reports whether an entry of PassEnv names a variable or stands for it.
 func permits(allowed, name string) bool {
 	prefix, some := strings.CutSuffix(allowed, "*")
 	return name == allowed || some && strings.HasPrefix(name, prefix)

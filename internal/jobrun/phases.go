@@ -19,11 +19,11 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// PhasesFile is the file in TMPDIR to which a measured command may write its own phases, see docs/profiling.md. It has no variable of
-// the environment for its name: another variable would shift the stack of every command, and thereby results.
+// PhasesFile is the file in TMPDIR to which a measured command may write its own phases, see docs/profiling.md. No environment
+// variable names it: another variable would shift the stack of every command, and thereby results.
 const PhasesFile = "benchloom-phases"
 
-// Bounds of what is read of a command's own phases.
+// Bounds of the part that is read of a command's own phases.
 const (
 	maxPhaseBytes     = 1 << 20 // of the file
 	maxPhaseLineBytes = 256
@@ -31,7 +31,7 @@ const (
 	maxPhases         = 1000
 )
 
-// ownPhase is a part of a measured command that it has marked itself.
+// ownPhase is a part of a measured command, marked by the command itself.
 type ownPhase struct {
 	name       string
 	begin, end time.Time
@@ -47,7 +47,7 @@ func (r *runner) forgetPhases() {
 	_ = root.Remove(name)
 }
 
-// phasesFile returns the slot's directory and the name of the file in it. Commands own what lies on the way, so that symbolic links
+// phasesFile returns the slot's directory and the name of the file in it. Commands own everything on the way, so symbolic links
 // must not lead out.
 func (r *runner) phasesFile() (*os.Root, string, error) {
 	name, err := filepath.Rel(r.m.Sandbox.WorkDir(), filepath.Join(r.m.Sandbox.TempDir(), PhasesFile))
@@ -58,7 +58,7 @@ func (r *runner) phasesFile() (*os.Root, string, error) {
 	return root, name, err
 }
 
-// ownPhases returns the phases that the last command has marked, and why some of its lines were ignored; empty: none was.
+// ownPhases returns the phases that the last command has marked, and why some of its lines were ignored; empty if none was.
 func (r *runner) ownPhases(begin time.Time) (phases []ownPhase, ignored string) {
 	root, name, err := r.phasesFile()
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *runner) ownPhases(begin time.Time) (phases []ownPhase, ignored string) 
 }
 
 // readPhases reads the lines "begin NAME TIME", "end NAME TIME" and "phase NAME SECONDS" of a command that ran between two times. A
-// phase that never ends ends with its command, and so does one of which only the length is known.
+// phase that never ends, or of which only the length is known, ends with its command.
 func readPhases(from io.Reader, begin, end time.Time) (phases []ownPhase, ignored string) {
 	open := map[string]time.Time{}
 	var order []string // of the open phases
@@ -175,7 +175,7 @@ func seconds(value float64) time.Duration {
 // unixSeconds is exact to less than a microsecond.
 func unixSeconds(t time.Time) float64 { return float64(t.UnixNano()) / float64(time.Second) }
 
-// watched tells the watcher of a measured command that has ended, and of the phases that it has marked.
+// watched tells the watcher of a measured command that has ended, and of the phases that the command has marked.
 func (r *runner) watched(begin time.Time, sample measure.Sample) {
 	if sample.Wall <= 0 {
 		return // it was not started

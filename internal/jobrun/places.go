@@ -16,8 +16,8 @@ var errOutside = errors.New("outside the directories that a step may use")
 
 // places holds the directories of one subject while its block is measured. This
 // process carries out file steps and may have more privileges than the commands
-// that ran before; so every path is resolved first and must lie below one of
-// these directories as they were before any command ran.
+// that ran before, so it resolves every path first. The result must lie below one
+// of these directories as they were before any command ran.
 type places struct {
 	paths suite.Paths
 	// real holds the directories with symbolic links resolved, by their names

@@ -104,7 +104,7 @@ func (r *runner) profileUnit(ctx context.Context, u *unit) (*Failure, error) {
 	return r.keepProfile(ctx, u, with, what)
 }
 
-// bounded executes a command and ends it when the files that match a pattern exceed the limit together.
+// bounded executes a command and ends it when the files that match a pattern exceed the limit in total.
 func (r *runner) bounded(ctx context.Context, c call, pattern string) (*Failure, error) {
 	watched, stop := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -182,8 +182,8 @@ func (r *runner) keepProfile(ctx context.Context, u *unit, with suite.Profiling,
 	return nil, err
 }
 
-// openFile opens a regular file that a command has written below its own directories. It never follows a link that the command
-// has left.
+// openFile opens a regular file that a command has written below its own directories. It never follows a link left by the
+// command.
 func (p places) openFile(path string) (*os.File, error) {
 	real, err := p.readable(path)
 	if err != nil {

@@ -11,26 +11,26 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// Disk watches the file system on which a job works, which may be that of the service's own files: no command takes the
+// Disk watches the file system on which a job works, which may also hold the service's own files: no command takes the
 // reserve.
 type Disk struct {
 	// Space returns the room on the file system now, Used the bytes of files in a directory there that were changed since a time
-	// (zero: of all). Both are called under no lock.
+	// (zero: of all files). Both are called under no lock.
 	Space func() (diskspace.Space, error)
 	Used  func(ctx context.Context, dir string, since time.Time) (int64, error)
 	// Reserve is the room that stays free.
 	Reserve diskspace.Reserve
-	// Every is the interval at which the room is looked at while a command runs; 0 means [DefaultDiskEvery].
+	// Every is the interval between two looks at the room while a command runs; 0 means [DefaultDiskEvery].
 	Every time.Duration
 }
 
-// DefaultDiskEvery is so short that a fast disk loses less than the reserve between two looks.
+// DefaultDiskEvery is short enough that a fast disk loses less than the reserve between two looks.
 const DefaultDiskEvery = 250 * time.Millisecond
 
-// errDiskReserve ends a command that has, with others, used the room up to the reserve.
+// errDiskReserve ends a command when it and others have used the room up to the reserve.
 var errDiskReserve = errors.New("the file system falls below its reserve")
 
-// Short returns a *[diskspace.ShortError] if no job that works in dir begins now.
+// Short returns a *[diskspace.ShortError] if no job that works in dir may begin now.
 func (d *Disk) Short(dir string) error {
 	space, err := d.Space()
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *Disk) Short(dir string) error {
 	return d.Reserve.Check(dir, space)
 }
 
-// room returns a *[diskspace.ShortError] if there is no room for a job to begin. What it may use is known from then on.
+// room returns a *[diskspace.ShortError] if there is no room for a job to begin. It also records the room at the beginning.
 func (r *runner) room() error {
 	if r.m.Disk == nil {
 		return nil
@@ -75,7 +75,7 @@ func (r *runner) guarded(ctx context.Context, command measure.Command) (measure.
 		"killed because it filled the disk: %v; it needs a collector with more room", short)}, nil
 }
 
-// watch cancels the command as soon as less than the reserve is free, and says so.
+// watch cancels the command as soon as less than the reserve is free, and reports it.
 func (d *Disk) watch(ctx context.Context, dir string, cancel context.CancelCauseFunc) *diskspace.ShortError {
 	every := d.Every
 	if every <= 0 {
@@ -100,8 +100,8 @@ func (d *Disk) watch(ctx context.Context, dir string, cancel context.CancelCause
 	}
 }
 
-// tookMost reports whether the job itself used at least half of the room that there was when it began: by files that are
-// there, those that it keeps included, or by deleted ones that its processes held open until they were killed.
+// tookMost reports whether the job itself used at least half of the room available when it began: by existing files, including
+// those that it keeps, or by deleted ones that its processes held open until they were killed.
 func (r *runner) tookMost(ctx context.Context, at diskspace.Space) bool {
 	disk := r.m.Disk
 	bytes, files := disk.Reserve.Of(at)

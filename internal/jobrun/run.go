@@ -62,10 +62,10 @@ type runner struct {
 	// iterations counts the iterations that were kept, disturbed those of them with
 	// the mark.
 	iterations, disturbed int
-	// spent is the time of what was kept, warm-ups included, lost that of disturbed
-	// iterations that were repeated.
+	// spent is the time of kept iterations, warm-ups included, lost the time of
+	// disturbed iterations that were repeated.
 	spent, lost time.Duration
-	// script belongs to commands; nil: the command is all.
+	// script belongs to commands; nil if there is none.
 	script *scripted
 	// left reports that [Machine.Leave] was called.
 	left bool
@@ -111,7 +111,7 @@ func (r *runner) leave() {
 	}
 }
 
-// show lets commands see the artifacts, also those that are measured where they lie, and the cache of their own suite.
+// show lets commands see the artifacts, even those measured in place, and the cache of their own suite.
 func (r *runner) show() error {
 	var shown measure.Shown
 	for _, s := range r.job.Subjects {
@@ -175,8 +175,8 @@ func byVariant(testCases []bench.TestCase) [][]bench.TestCase {
 	return groups
 }
 
-// clean removes the directories that this package, or an earlier process that
-// was killed, created in the sandbox's directory.
+// clean removes the directories that this package created in the sandbox's
+// directory, now or in an earlier process that was killed.
 func (r *runner) clean() error {
 	entries, err := os.ReadDir(r.m.Sandbox.WorkDir())
 	if err != nil {
@@ -197,11 +197,11 @@ func (r *runner) clean() error {
 const (
 	workName     = "work"     // ${work}
 	preparedName = "prepared" // ${prepared}, with the subject's number
-	outcomeName  = "outcome"  // what a scenario's preparation made, with the numbers of subject and test case
+	outcomeName  = "outcome"  // the result of a scenario's preparation, with the numbers of subject and test case
 	buildName    = "build"    // the tree that is built
 )
 
-// ownDirectory matches these names as padded by [Machine.place], and nothing
+// ownDirectory matches these names as padded by [Machine.place], but nothing
 // that a person may have put beside them.
 var ownDirectory = regexp.MustCompile(`^(work|build|prepared\d|outcome\d-\d+)_*$`)
 
@@ -257,8 +257,8 @@ func (r *runner) explain(err error) error {
 	return err
 }
 
-// quiet forwards writes and ignores their errors: a log that cannot be written
-// is no reason to stop measuring.
+// quiet forwards writes and ignores their errors: an unwritable log is no reason
+// to stop measuring.
 type quiet struct{ w io.Writer }
 
 func (q quiet) Write(p []byte) (int, error) {

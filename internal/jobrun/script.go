@@ -49,8 +49,8 @@ func (s *scripted) succeeds(code int) bool {
 	return len(s.Success) == 0 && code == 0 || slices.Contains(s.Success, code)
 }
 
-// matcher finds the first line of an output that matches one of some patterns. Lines are cut
-// at a length that no message needs.
+// matcher finds the first line of an output that matches one of some patterns. It cuts lines at a
+// length that no message needs.
 type matcher struct {
 	patterns []*regexp.Regexp
 	line     []byte
@@ -90,8 +90,8 @@ type judged struct {
 	why string
 }
 
-// judge applies the rules: a pattern decides before the exit code, and one for a retry before
-// one for a failure.
+// judge applies the rules: patterns come before the exit code, and those for a retry before those
+// for a failure.
 func (s *scripted) judge(sample measure.Sample, failure, retry *matcher) judged {
 	failure.end()
 	retry.end()
@@ -111,10 +111,10 @@ func (s *scripted) judge(sample measure.Sample, failure, retry *matcher) judged 
 	return judged{why: strings.TrimSpace("ended by signal "+sample.Signal) + "; see its output"}
 }
 
-// checkoutName is the directory of the trees that a command starts from a copy of.
+// checkoutName is the directory of the trees; a command starts with a copy of it.
 const checkoutName = "checkout"
 
-// checkOut exports the trees of a script, and returns their directory; empty: there are none.
+// checkOut exports the trees of a script, and returns their directory; empty if none.
 func (r *runner) checkOut(ctx context.Context, s *scripted) (string, error) {
 	if len(s.Checkouts) == 0 {
 		return "", nil
@@ -138,8 +138,8 @@ func (r *runner) checkOut(ctx context.Context, s *scripted) (string, error) {
 	return root, nil
 }
 
-// recipe returns the recipe of a command with its script: the programs before the last one
-// prepare what that measures.
+// commandRecipe returns the recipe of a command with its script: the last program is measured, and
+// the programs before it prepare.
 func (r *runner) commandRecipe(work string) suite.Recipe {
 	c := r.job.Command
 	recipe := suite.Recipe{

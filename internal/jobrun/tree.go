@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Owner is the user that commands run as and that owns everything they may
+// Owner is the user that commands run as, and the owner of everything they may
 // change.
 type Owner struct{ UID, GID int }
 
 // copier copies directory trees. Copies are writable for their owner, even if
-// the original is not, and keep modification times, by which build tools decide
-// what is out of date. Symbolic links stay links; sockets, pipes and devices
-// are left out.
+// the original is not, and keep modification times, from which build tools tell
+// which files are out of date. Symbolic links stay links; sockets, pipes and
+// devices are left out.
 type copier struct {
 	owner *Owner
 	// link lists directories, relative to the tree's root, whose files are hard

@@ -54,8 +54,8 @@ func (r *runner) keepFiles(ctx context.Context, u *unit, what string) (failure *
 	return nil, err
 }
 
-// matching returns the files that patterns match below a directory, with slashes, in order. A
-// pattern that matches none fails.
+// matching returns the files below a directory that match patterns, with slashes, in order. A
+// pattern without a match fails.
 func matching(dir string, patterns []string, failed func(string, ...any) *Failure) ([]string, *Failure) {
 	var names []string
 	for _, pattern := range patterns {
@@ -85,7 +85,7 @@ func matching(dir string, patterns []string, failed func(string, ...any) *Failur
 	return names, nil
 }
 
-// escaped returns a path as a pattern that matches it alone.
+// escaped returns a pattern that matches only the given path.
 func escaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

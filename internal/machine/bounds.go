@@ -18,12 +18,12 @@ type Bounds struct {
 	MemoryBytes, DiskBytes int64
 	// Files counts directories, too.
 	Files int64
-	// Processes counts threads, too. OpenFiles holds for each process.
+	// Processes counts threads, too. OpenFiles applies to each process.
 	Processes, OpenFiles int
 }
 
 const (
-	// processes and processesPerCPU allow a build to start many programs of many threads, and no fork bomb to take the machine.
+	// processes and processesPerCPU let a build start many programs of many threads, but no fork bomb take the machine.
 	processes       = 4096
 	processesPerCPU = 1024
 	// files is above what a compiler's sources and builds have, and takes a second or so to count.
@@ -34,10 +34,10 @@ const (
 	leastDisk = 10 << 30
 )
 
-// DefaultBounds returns the bounds of a slot with a share of the machine, above 0 and at most 1: of nine tenths of its memory, of
-// half of the file system (at least 10 GiB, as far as there are), a million files, at most half of what that holds, and 4096
-// processes and 1024 for each CPU of its share, at most a quarter of what the kernel allows. Of the rest the service and other
-// slots live.
+// DefaultBounds returns the bounds of a slot with a share of the machine, above 0 and at most 1. It gets its share of nine tenths
+// of the memory and of half of the file system (at least 10 GiB, if it has them), a million files, at most half of what the file
+// system holds, and 4096 processes and 1024 for each CPU of its share, at most a quarter of what the kernel allows. The rest is
+// for the service and other slots.
 func DefaultBounds(m Size, share float64) Bounds {
 	share = min(max(share, 0), 1)
 	part := func(of int64) int64 { return int64(math.Round(float64(of) * share)) }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Delta describes the machine between two readings. What could not be read is
-// nil, with the reason in Absent. Shares are of 1.
+// Delta describes the machine between two readings. A value that could not be read
+// is nil, with the reason in Absent. Shares are of 1.
 type Delta struct {
 	// Elapsed is the time between the readings, by the monotonic clock.
 	Elapsed time.Duration `json:"elapsed_ns"`
@@ -19,8 +19,8 @@ type Delta struct {
 	CPUs int `json:"cpus,omitempty"`
 	// Own is the CPU time of the job's own processes, as the caller counted it.
 	Own time.Duration `json:"own_cpu_ns"`
-	// Foreign is the CPU time of all other processes on the job's CPUs, those of
-	// the reading process left out. It is exact to a tick (10 ms) for each CPU.
+	// Foreign is the CPU time of all other processes on the job's CPUs, except that of
+	// the reading process. It is exact to a tick (10 ms) for each CPU.
 	Foreign *time.Duration `json:"foreign_cpu_ns,omitempty"`
 	// Interrupts is the time of interrupts on the job's CPUs; the job may have
 	// caused them.
@@ -44,7 +44,7 @@ type Delta struct {
 	Absent   map[Quantity]string `json:"absent,omitempty"`
 }
 
-// leastStep is the least difference of the two clocks that is no adjustment of
+// leastStep is the least difference of the two clocks that is not an adjustment of
 // their speed.
 const leastStep = time.Second
 
@@ -135,8 +135,8 @@ func (d *Delta) cpuTimes(begin, end Reading) {
 	d.Foreign, d.Interrupts, d.Steal = &foreign, &sum.Interrupts, &sum.Steal
 }
 
-// Shares returns the CPU time of other processes and that which the hypervisor took, as
-// shares of the time of all of the job's CPUs; nil: not known.
+// Shares returns the CPU time of other processes and that taken by the hypervisor, as
+// shares of the time of all of the job's CPUs; nil if unknown.
 func (d Delta) Shares() (foreign, steal *float64) {
 	of := func(t *time.Duration) *float64 {
 		if t == nil || d.Elapsed <= 0 || d.CPUs == 0 {
@@ -156,8 +156,8 @@ func (d Delta) share(t time.Duration) float64 {
 	return float64(t) / (float64(d.Elapsed) * float64(d.CPUs))
 }
 
-// Norms are the medians of a series, which tell what its own benchmark does to
-// the machine from what others do. A nil one is not known. Shares are of 1.
+// Norms are the medians of a series, which distinguish the effects of its own benchmark
+// on the machine from those of others. Nil means unknown. Shares are of 1.
 type Norms struct {
 	Interrupts     *float64 `json:"interrupts,omitempty"`
 	CPUPressure    *float64 `json:"cpu_pressure,omitempty"`

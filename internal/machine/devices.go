@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// AbsentError is the answer to a question for something that the machine does not have or does not show.
+// AbsentError reports something that the machine does not have or does not show.
 type AbsentError struct{ Reason string }
 
 func (e *AbsentError) Error() string { return e.Reason }
@@ -24,7 +24,7 @@ func absent(format string, arguments ...any) error {
 }
 
 // MemoryAvailable returns the bytes that programs can still get without swapping, as the kernel estimates them. It returns an
-// [*AbsentError] where there is no such account.
+// [*AbsentError] if the machine has no such account.
 func (r *Reader) MemoryAvailable() (int64, error) {
 	var kibibytes int64
 	found := false
@@ -59,8 +59,9 @@ type Interface struct {
 	Traffic
 }
 
-// Networks returns the network interfaces of the machine in the order of the kernel: those of hardware. A machine that shows none, as most containers,
-// has all but the loopback. Virtual ones beside hardware are left out: what passes them passes the hardware as well, or stays inside.
+// Networks returns the network interfaces of the machine in the order of the kernel: those of hardware or, on machines that
+// show none, as most containers, all but the loopback. It leaves out virtual ones beside hardware: their traffic passes the hardware as
+// well, or stays inside.
 func (r *Reader) Networks() ([]Interface, error) {
 	var all []Interface
 	err := r.files.view(r.networks, func(text []byte) (err error) {
@@ -124,7 +125,7 @@ type DiskUse struct {
 	Operations int64
 }
 
-// layered are the names of block devices whose data lie in memory or on other block devices, which count them.
+// layered are the names of block devices whose data lie in memory or on other block devices, which count the work.
 var layered = []string{"loop", "ram", "zram", "dm-", "md", "sr", "fd"}
 
 // sector is the unit of /proc/diskstats whatever the disk's own is; see Documentation/admin-guide/iostats.rst of Linux.
@@ -134,7 +135,7 @@ const sector = 512
 func (r *Reader) Disks() (DiskUse, error) {
 	var sum DiskUse
 	var found bool
-	// Partitions are directories in those of their disks. A slash in a name is an exclamation mark there.
+	// Partitions are directories in the directories of their disks, where a slash in a name is an exclamation mark.
 	whole := func(name string) bool {
 		return r.whole.have(name, func() string { return r.path("sys/block/" + strings.ReplaceAll(name, "/", "!")) })
 	}
@@ -187,7 +188,7 @@ func parseDisks(text []byte, whole func(name string) bool) (sum DiskUse, found b
 	return sum, found, nil
 }
 
-// devices remembers by name which devices have a file that others of their kind lack. The answer for a device never changes while it has its name.
+// devices remembers by name which devices have a file that others of their kind lack. No answer changes while a device has its name.
 type devices struct {
 	mu      sync.Mutex
 	answers map[string]bool
@@ -250,7 +251,7 @@ func sensors(root, directories, kind string, wanted []string, files string) []st
 func (t *Thermometer) Celsius() (float64, error) {
 	hottest, found := int64(0), false
 	for _, sensor := range t.sensors {
-		// Those of a CPU that is switched off cannot be read.
+		// Sensors of a CPU that is switched off cannot be read.
 		if milli, err := t.files.number(sensor); err == nil && (!found || milli > hottest) {
 			hottest, found = milli, true
 		}

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// fileReader reads small files of /proc and /sys. Opening and closing them costs more than reading, so those that are read ten times a second
+// fileReader reads small files of /proc and /sys. Opening and closing costs more than reading, so files that are read ten times a second
 // stay open; the kernel writes them anew for each reading from their beginning.
 type fileReader struct {
 	keep bool
 
 	mu sync.Mutex
-	// files has those that were asked for by path.
+	// files has the files that were asked for by path.
 	files  map[string]*file
 	buffer []byte
 }
 
-// file is one that is read again and again.
+// file is a file that is read again and again.
 type file struct {
 	path string
 	open *kept
-	// absent says that there was none when it was to be opened; nil: there was one, or nobody has tried.
+	// absent says that there was no file to open; nil if there was one, or nobody has tried.
 	absent error
 }
 
@@ -37,7 +37,7 @@ func (f *file) close() {
 	f.open, f.absent = nil, nil
 }
 
-// at returns the file of a path. Who reads it often keeps it: looking it up costs as much as parsing it.
+// at returns the file of a path. Frequent readers keep the file: looking it up costs as much as parsing it.
 func (f *fileReader) at(path string) *file {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +52,7 @@ func (f *fileReader) at(path string) *file {
 	return known
 }
 
-// whole is the size below which a reading has all of a file: the kernel fills a page before it returns a part (seq_file).
+// whole is the size below which one reading returns all of a file: the kernel fills a page before it returns a part (seq_file).
 const whole = 2048
 
 // view shows the content of a file to a function, which must not keep it.
@@ -66,7 +66,7 @@ func (f *fileReader) view(of *file, see func(text []byte) error) error {
 	return see(text)
 }
 
-// read returns the content of a file until the next reading, or as much of it as is enough; the caller holds the lock.
+// read returns the content of a file, or as much as is enough, valid until the next reading; the caller holds the lock.
 func (f *fileReader) read(of *file, enough func(text []byte) bool) ([]byte, error) {
 	if !f.keep {
 		return os.ReadFile(of.path)
@@ -93,7 +93,7 @@ func (f *fileReader) read(of *file, enough func(text []byte) bool) ([]byte, erro
 			f.buffer = append(f.buffer, make([]byte, len(f.buffer))...)
 		}
 		m, err := of.open.readAt(f.buffer[n:], int64(n))
-		if err != nil { // a control group, or a device, that has gone
+		if err != nil { // the control group or the device is gone
 			of.close()
 			return nil, fmt.Errorf("reading %s: %w", of.path, err)
 		}
@@ -103,7 +103,7 @@ func (f *fileReader) read(of *file, enough func(text []byte) bool) ([]byte, erro
 	}
 }
 
-// Close closes the files. Reading looks for them again.
+// Close closes the files. A later reading opens them again.
 func (f *fileReader) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,15 +113,15 @@ func (f *fileReader) Close() error {
 	return nil
 }
 
-// named is a number that a file has by name.
+// named is a number that has a name in a file.
 type named struct {
 	name  string
 	value int64
 	found bool
 }
 
-// find looks for numbers in a file with a name and a number on each line, such as /proc/vmstat. It reads no more than has them: for each
-// reading of that file, the kernel adds up the counters of all CPUs.
+// find looks for numbers in a file with a name and a number on each line, such as /proc/vmstat. It reads no further than necessary: for
+// each reading of that file, the kernel adds up the counters of all CPUs.
 func (f *fileReader) find(in *file, wanted []named) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -202,7 +202,7 @@ type stat struct {
 	switches int64
 }
 
-// parse reads /proc/stat, and of its CPUs those that are wanted; none means all.
+// parse reads /proc/stat, and the wanted ones of its CPUs; none means all.
 func (s *stat) parse(text []byte, wanted []int) error {
 	for line := range bytes.Lines(text) {
 		name, rest, _ := bytes.Cut(line, []byte(" "))

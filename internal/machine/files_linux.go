@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kept is a file that stays open. Its descriptor is asked for once: [os.File.Fd] may make two system calls.
+// kept is a file that stays open. Its descriptor is kept: [os.File.Fd] may make two system calls.
 type kept struct {
 	*os.File
 	fd int
@@ -28,9 +28,9 @@ func keep(file *os.File) *kept {
 	return k
 }
 
-// readAt reads once, unlike [os.File.ReadAt], which goes on until it has been told that there is no more. It returns 0 there.
+// readAt reads once, unlike [os.File.ReadAt], which goes on until it is told that there is no more. At the end it returns 0.
 //
-// What the kernel makes is read without telling Go's scheduler, which would wake the runtime's monitor thread for each sample. Other
+// Files made by the kernel are read without telling Go's scheduler, which would wake the runtime's monitor thread for each sample. Other
 // files may take long: those of sensors, and /proc where a process serves it (lxcfs).
 func (k *kept) readAt(to []byte, at int64) (int, error) {
 	for {

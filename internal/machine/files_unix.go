@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kept is a file that stays open. Its descriptor is asked for once: [os.File.Fd] may make two system calls.
+// kept is a file that stays open. Its descriptor is kept: [os.File.Fd] may make two system calls.
 type kept struct {
 	*os.File
 	fd int
@@ -17,7 +17,7 @@ type kept struct {
 
 func keep(file *os.File) *kept { return &kept{file, int(file.Fd())} }
 
-// readAt reads once, unlike [os.File.ReadAt], which goes on until it has been told that there is no more. It returns 0 there.
+// readAt reads once, unlike [os.File.ReadAt], which goes on until it is told that there is no more. At the end it returns 0.
 func (k *kept) readAt(to []byte, at int64) (int, error) {
 	for {
 		n, err := unix.Pread(k.fd, to, at)

@@ -22,10 +22,10 @@ const (
 	DiskIO     Quantity = "disk I/O"
 )
 
-// Group is a control group: its directory in each hierarchy; empty: it is in none. See cgroups(7).
+// Group is a control group: its directory in each hierarchy, empty if it is not in that one. See cgroups(7).
 type Group struct {
-	// Unified is the directory in the hierarchy of version 2, the only one of most machines. Where version 1 is in use
-	// besides, it has CPU time and pressure.
+	// Unified is the directory in the hierarchy of version 2, the only one on most machines. Where version 1 is in use
+	// as well, it has CPU time and pressure.
 	Unified string
 	// CPUAcct, Memory and BlockIO are the directories in hierarchies of version 1.
 	CPUAcct, Memory, BlockIO string
@@ -42,7 +42,7 @@ type GroupReading struct {
 	MemoryBytes *int64
 	// Faults counts page faults so far, MajorFaults those of them that read from a disk.
 	Faults, MajorFaults *int64
-	// Disk counts what was read from and written to block devices.
+	// Disk counts the bytes and operations of block devices.
 	Disk   *DiskUse
 	Absent map[Quantity]string
 }
@@ -51,17 +51,17 @@ type GroupReading struct {
 type GroupReader struct {
 	Group
 	files fileReader
-	// usage, memory, faults and inputOutput are files of the hierarchies that have them; nil: none has.
+	// usage, memory, faults and inputOutput are files of the hierarchies that have them; nil if none has.
 	usage, memory, faults, inputOutput *file
 	pressures                          []pressure
 	// counters of the blkio controller.
 	counters []counter
-	// counted tells whether the blkio controller counts anything, uncounted is set once it was found not to.
+	// counted tells whether the blkio controller counts anything, uncounted is set once it was found not to count.
 	counted   func() bool
 	uncounted atomic.Bool
 }
 
-// NewGroupReader returns a reader. A group without any directory has nothing but reasons.
+// NewGroupReader returns a reader. The readings of a group without any directory hold only reasons.
 func NewGroupReader(g Group) *GroupReader {
 	r := &GroupReader{Group: g, files: fileReader{keep: true}, counted: sync.OnceValue(func() bool { return legacyCounts(g.BlockIO) })}
 	in := func(dir, name string) *file {
@@ -86,7 +86,7 @@ func NewGroupReader(g Group) *GroupReader {
 	return r
 }
 
-// counter has the files of a counter of the blkio controller; nil: the group is not in its hierarchy.
+// counter has the files of a counter of the blkio controller; nil if the group is not in its hierarchy.
 type counter struct{ bytes, operations *file }
 
 // Close closes the files of the group.
@@ -247,8 +247,8 @@ func parseIOStat(text []byte) DiskUse {
 	return use
 }
 
-// legacyCounters are the files of the blkio controller, groups below included, from those that count most. Throttling counts all that
-// reaches a disk, but since Linux 6.10 only if a limit was ever set for it; BFQ and, before Linux 5.0, CFQ count for the disks that they schedule.
+// legacyCounters are the files of the blkio controller, groups below included, most complete first. Throttling counts everything
+// that reaches a disk, but since Linux 6.10 only if a limit was ever set for it; BFQ and, before Linux 5.0, CFQ count for their own disks.
 // See Documentation/admin-guide/cgroup-v1/blkio-controller.rst of Linux.
 var legacyCounters = []struct{ bytes, operations string }{
 	{"blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_serviced_recursive"},
@@ -256,8 +256,8 @@ var legacyCounters = []struct{ bytes, operations string }{
 	{"blkio.io_service_bytes_recursive", "blkio.io_serviced_recursive"},
 }
 
-// legacyDisk reads what the blkio controller counts. Without any device, a group has done nothing, unless the controller's root has
-// none, either: then nobody counts, and the files are read no more.
+// legacyDisk reads the counts of the blkio controller. Without any device, a group has done nothing, unless the controller's root has
+// none, either: then nothing is counted, and the files are not read any more.
 func (g *GroupReader) legacyDisk() (DiskUse, error) {
 	if g.uncounted.Load() {
 		return DiskUse{}, errUncounted
@@ -331,7 +331,7 @@ func parseBlockIO(text []byte, reads, writes *int64) (lines int) {
 	return lines
 }
 
-// legacyCounts reports whether the blkio controller has counted anything on this machine: for its root, or the highest group that can be seen.
+// legacyCounts reports whether the blkio controller has counted anything on this machine: for its root, or the highest visible group.
 func legacyCounts(group string) bool {
 	root := filepath.Clean(group)
 	for parent := filepath.Dir(root); parent != root && hasBlockIO(parent); parent = filepath.Dir(root) {

@@ -43,7 +43,7 @@ const (
 	MaxSwappedPages = 64
 )
 
-// leastExcess is the time below which pressure or interrupts disturb nothing: of
+// leastExcess is the time below which pressure or interrupts disturb nothing: in
 // a short measurement, 5 points are a few wake-ups.
 const leastExcess = 50 * time.Millisecond
 
@@ -66,9 +66,8 @@ func Text(reasons []Reason) string {
 	return strings.Join(words, "; ")
 }
 
-// Judge returns why a measurement is disturbed; none if it is not. What is
-// absent from the delta, or lacks the norm that it is compared with, disturbs
-// nothing.
+// Judge returns why a measurement is disturbed; none if it is not. A value that is
+// absent from the delta, or lacks the norm to compare with, disturbs nothing.
 //
 // CPU times count in ticks of 10 ms, at both ends of every CPU: below a tick for
 // each CPU and one more, foreign time and steal disturb nothing.

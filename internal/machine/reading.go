@@ -29,13 +29,13 @@ const (
 type Config struct {
 	// Root contains proc and sys: "/" outside tests.
 	Root string
-	// CPUs are the logical CPUs of the job; none means those that this process may
+	// CPUs are the logical CPUs of the job; none means all that this process may
 	// use.
 	CPUs []int
 	// SharedCPUs is set if other jobs run on the same CPUs on purpose. The CPU time
 	// of others is then no disturbance, and is not read.
 	SharedCPUs bool
-	// Elsewhere is set if the reading process keeps off the CPUs, so that its own time is no part of theirs.
+	// Elsewhere is set if the reading process keeps off the CPUs, so that their time includes none of its own.
 	Elsewhere bool
 	// Now is the clock. Its monotonic reading, if it has one, measures time.
 	Now func() time.Time
@@ -69,8 +69,8 @@ type pressure struct {
 	file     *file
 }
 
-// NewReader returns a reader. It never fails: what the machine lacks is missing
-// from the readings.
+// NewReader returns a reader. It never fails: values that the machine lacks are
+// missing from the readings.
 func NewReader(c Config) *Reader {
 	root := strings.TrimSuffix(filepath.Clean(c.Root), string(filepath.Separator)) + string(filepath.Separator)
 	r := &Reader{config: c, root: root, cpus: slices.Clone(c.CPUs), begin: c.Now(), files: fileReader{keep: c.KeepOpen}}
@@ -169,7 +169,7 @@ type Reading struct {
 	SwappedPages int64
 	// Switches counts context switches of the whole machine.
 	Switches int64
-	// Faults counts page faults of the whole machine, MajorFaults those of them that read from a disk; nil: unknown.
+	// Faults counts page faults of the whole machine, MajorFaults those of them that read from a disk; nil if unknown.
 	Faults, MajorFaults *int64
 	// Absent says why a quantity could not be read.
 	Absent map[Quantity]string
@@ -198,8 +198,8 @@ func (r *Reader) Read() Reading {
 	return reading
 }
 
-// ReadInto takes a reading in place of an earlier one, whose maps it uses again: for whoever
-// reads many times a second, fresh memory costs as much as reading.
+// ReadInto takes a reading in place of an earlier one, whose maps it uses again: for readers that
+// read many times a second, fresh memory costs as much as reading.
 func (r *Reader) ReadInto(reading *Reading) {
 	now, cpus := r.config.Now(), emptied(reading.CPUs)
 	*reading = Reading{
@@ -224,7 +224,7 @@ func (r *Reader) ReadInto(reading *Reading) {
 	r.readMemory(reading)
 }
 
-// emptied returns a map without its entries, and a new one instead of none.
+// emptied returns a map without its entries, or a new one for nil.
 func emptied[K comparable, V any](m map[K]V) map[K]V {
 	if m == nil {
 		return map[K]V{}
@@ -268,7 +268,7 @@ func (r *Reader) readPressure(reading *Reading, of pressure) {
 		return nil
 	})
 	if err != nil {
-		// Opening succeeds and reading fails where it is switched off (psi=0).
+		// If pressure is switched off (psi=0), opening succeeds and reading fails.
 		reading.Absent[of.quantity] = "the kernel has no pressure information: it is built without, or booted without psi=1"
 		return
 	}
@@ -287,7 +287,7 @@ func (r *Reader) filesOf(reading *Reading, files []*file, name string) []*file {
 	return files
 }
 
-// numbers returns what files of CPUs say that can be read.
+// numbers returns the numbers in the files of CPUs that can be read.
 func (r *Reader) numbers(files []*file) []int64 {
 	var values []int64
 	for _, f := range files {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Avoid keeps all threads of the calling process off CPUs, and with them what it starts: programs, and threads to come. Commands of
-// a [Sandbox] that has CPUs run on these nevertheless. It reports whether it did: a process that has no other CPU stays.
-// It must be called before a sandbox is made, whose threads are to keep their own CPUs.
+// Avoid keeps the calling process off CPUs: its threads, and the threads and programs that these start. Commands of a [Sandbox]
+// with CPUs run on these nevertheless. It reports whether it did so: a process that has no other CPU stays. Call it before making
+// a sandbox, whose threads are to keep their own CPUs.
 func Avoid(cpus CPUList) (bool, error) {
 	allowed, err := allowedCPUs()
 	if err != nil {
@@ -39,10 +39,10 @@ func allowedCPUs() (unix.CPUSetDynamic, error) {
 	return allowed, nil
 }
 
-// bind binds all threads of a process to CPUs, the ones to come included, but for the thread except. A process that has
-// ended is bound.
+// bind binds all threads of a process, present and future, to CPUs, except for the thread except. A process that has ended counts
+// as bound.
 func bind(pid int, cpus unix.CPUSetDynamic, except int) error {
-	// A thread inherits the CPUs of the one that starts it. So those that begin meanwhile are found by the next look.
+	// A thread inherits the CPUs of the one that starts it, so the next look finds threads that begin meanwhile.
 	for moved := map[int]bool{except: true}; ; {
 		threads, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
 		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) {

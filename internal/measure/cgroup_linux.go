@@ -28,8 +28,8 @@ type slotGroups struct {
 	legacy  []legacyGroup
 	// tree is the directory whose cgroup.procs lists the members.
 	tree string
-	// pidsMax is the control file that limits processes; empty without the controller. restingPIDs is the value to write to
-	// it.
+	// pidsMax is the control file that limits processes; empty without the controller. restingPIDs is its value outside a
+	// strike.
 	pidsMax     string
 	restingPIDs string
 	// memory is the directory with the memory controller's files, empty without.
@@ -47,7 +47,7 @@ type legacyGroup struct {
 	origin string // the group that the collector itself is in
 }
 
-// newSlotGroups creates the groups of a slot as far as the machine allows and returns the limits that it does not.
+// newSlotGroups creates the groups of a slot as far as the machine allows and returns the limits that cannot be enforced.
 func newSlotGroups(config SandboxConfig, hierarchies []hierarchy) (*slotGroups, []Unenforced) {
 	g := &slotGroups{}
 	have := map[string]string{} // controller -> directory
@@ -99,7 +99,7 @@ func newSlotGroups(config SandboxConfig, hierarchies []hierarchy) (*slotGroups, 
 	return g, lacking
 }
 
-// lackFunc records a limit that cannot be enforced. If err is nil, the reason is why there is no such controller.
+// lackFunc records a limit that cannot be enforced. If err is nil, the reason is the lack of the controller.
 type lackFunc func(limit Limit, consequence, controller string, err error)
 
 func (g *slotGroups) inUnified(dir string) bool { return g.unified != nil && g.unified.Name() == dir }
@@ -315,7 +315,7 @@ func (g *slotGroups) enter() error {
 	return nil
 }
 
-// leave moves the calling thread back to where the collector is.
+// leave moves the calling thread back to the collector's groups.
 func (g *slotGroups) leave() {
 	tid := strconv.Itoa(unix.Gettid())
 	for _, group := range g.legacy {

@@ -40,9 +40,9 @@ type Command struct {
 	Nice int
 	// FreshTemp empties the temporary directory before the command starts.
 	FreshTemp bool
-	// Begin, if set, is called right before the command starts, once nothing else is left to do and the calling process keeps off
-	// its CPUs (see [SandboxConfig.Lend]): for whoever reads the machine before and after. It is not called if the command cannot
-	// be prepared, when its program does not exist for instance.
+	// Begin, if set, is called right before the command starts, when everything else is done and the calling process keeps off
+	// the command's CPUs (see [SandboxConfig.Lend]), for callers that read the machine before and after. It is not called if the
+	// command cannot be prepared, say because its program does not exist.
 	Begin func()
 	// Network gives the command the machine's network; without it, an isolated command has only a loopback interface of its own.
 	Network bool

@@ -15,7 +15,7 @@ import (
 // disk is an amount of disk space in bytes and of inodes.
 type disk struct{ bytes, inodes int64 }
 
-// reaches reports whether one of the limits is reached; a limit of 0 is none.
+// reaches reports whether one of the limits is reached; 0 means no limit.
 func (d disk) reaches(limit disk) bool {
 	return limit.bytes > 0 && d.bytes >= limit.bytes || limit.inodes > 0 && d.inodes >= limit.inodes
 }

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Facts describes the machine as far as results depend on it. A fact that the system does not reveal is empty or nil. It
-// names neither the machine nor its network addresses.
+// Facts describes the machine as far as results depend on it, naming neither the machine nor its network addresses. A fact that
+// the system does not reveal is empty or nil.
 type Facts struct {
 	Architecture string `json:"architecture"`
 	CPUVendor    string `json:"cpu_vendor,omitempty"`
@@ -38,7 +38,7 @@ type Facts struct {
 	// ASLR is kernel.randomize_va_space: 0 off, 1 without heap, 2 full. Measured commands have it off in any case.
 	ASLR *int `json:"aslr,omitempty"`
 	// Isolation names what keeps commands from the rest of the machine, separated by commas, or is "none". ReadFacts leaves it
-	// empty: it is a collector's, not the machine's.
+	// empty: it is a property of a collector, not of the machine.
 	Isolation   string `json:"isolation,omitempty"`
 	MemoryBytes int64  `json:"memory_bytes"`
 	// Virtualised reports a visible hypervisor: a CPU flag (x86), an entry in the device tree (arm) or in /sys. Some arm
@@ -177,7 +177,7 @@ var bootOptions = []string{
 	"transparent_hugepage",
 }
 
-// bootOptions returns the empty text where the command line cannot be read.
+// bootOptions returns [Facts.BootOptions], empty if the command line cannot be read.
 func (r factReader) bootOptions() string {
 	line := r.text("proc/cmdline")
 	if line == "" {

@@ -1,7 +1,7 @@
 package measure
 
-// Groups are the directories of a slot's control group, by controller, which count the resources of its commands. A hierarchy of
-// version 2 has the key "unified". It is empty if there is no group.
+// Groups returns the directories of the control groups that count the resources of a slot's commands, by controller. A version 2
+// hierarchy has the key "unified". The map is empty without groups.
 func (s *Sandbox) Groups() map[string]string {
 	groups := map[string]string{}
 	if s.groups.unified != nil {

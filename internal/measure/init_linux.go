@@ -29,7 +29,7 @@ var hasInit atomic.Bool
 // is isolated, and [Sandbox.Unenforced] says so.
 func InitMain() {
 	if len(os.Args) != 1 || os.Args[0] != initName {
-		// Commands must not get what this program was started with. Kernels before 5.11 lack the call.
+		// Commands must not get the descriptors that this program inherited. Kernels before 5.11 lack the call.
 		_ = unix.CloseRange(initControl, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 		hasInit.Store(true)
 		return
@@ -43,7 +43,7 @@ func InitMain() {
 
 // initOrder tells the init process what to do at its start.
 type initOrder struct {
-	// Mounts and Network tell whether it has namespaces of its own for these.
+	// Mounts and Network tell whether the init process has its own namespaces for them.
 	Mounts  bool
 	Network bool
 	View    view
@@ -51,13 +51,13 @@ type initOrder struct {
 
 // initAnswer is the init process's answer after its start, and to each request.
 type initAnswer struct {
-	// Failed is why the order could not be carried out.
+	// Failed is the reason why the order could not be carried out.
 	Failed string
-	// Lacking are the parts that could not.
+	// Lacking lists the parts that could not be.
 	Lacking []Unenforced
-	// Left is the number of living processes, itself excepted.
+	// Left is the number of living processes except the init process.
 	Left int
-	// Usage sums up the processes that it has reaped since its last answer.
+	// Usage sums up the processes reaped since the last answer.
 	Usage unix.Rusage
 }
 
@@ -97,7 +97,7 @@ func runInit() error {
 		return err
 	}
 	r := &reaper{}
-	// Once for nothing, so that what it takes is in memory when the collector waits for it.
+	// A trial run, so that everything it needs is in memory when the collector waits for an answer.
 	if left, usage, err := r.settle(); err == nil {
 		_, _ = json.Marshal(initAnswer{Left: left, Usage: usage})
 	}
@@ -130,8 +130,8 @@ func runInit() error {
 	}
 }
 
-// answerAtOnce gives the calling thread precedence over all that have none themselves, if it may: others compute on its CPUs, and
-// between the end of a command and the reading of the machine after it the collector waits for nothing but the answer.
+// answerAtOnce gives the calling thread precedence over all threads without real-time priority, if it may: others compute on its
+// CPUs, and between a command's end and the next reading of the machine the collector waits only for the answer.
 func answerAtOnce() {
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_RR, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
 }
@@ -151,7 +151,7 @@ func (a initAnswer) send() error {
 func (o initOrder) carryOut() (answer initAnswer) {
 	if o.Network {
 		if err := raiseLoopback(); err != nil {
-			// Commands without it fail in strange ways, but have no network either.
+			// Without it commands fail in strange ways, but still have no network.
 			answer.Lacking = append(answer.Lacking, Unenforced{LimitNetwork, "commands without network have no loopback interface: " + err.Error()})
 		}
 	}
@@ -197,7 +197,7 @@ func (r *reaper) reap() {
 	}
 }
 
-// settle reaps, counts who lives, and hands over the usage.
+// settle reaps, counts the living processes, and hands over the usage.
 func (r *reaper) settle() (left int, usage unix.Rusage, err error) {
 	r.reap()
 	all, err := listProcesses()
@@ -215,7 +215,7 @@ func (r *reaper) settle() (left int, usage unix.Rusage, err error) {
 	return left, usage, nil
 }
 
-// sumUsage adds up what a sample reports.
+// sumUsage adds up the fields that a sample reports.
 func sumUsage(a, b unix.Rusage) unix.Rusage {
 	return unix.Rusage{
 		Utime: unix.NsecToTimeval(a.Utime.Nano() + b.Utime.Nano()), Stime: unix.NsecToTimeval(a.Stime.Nano() + b.Stime.Nano()),
@@ -224,8 +224,8 @@ func sumUsage(a, b unix.Rusage) unix.Rusage {
 	}
 }
 
-// startInit runs this program, or that of [UseInit], as an init process in new namespaces. The calling thread must live as long
-// as the process is to.
+// startInit runs this program, or the program of [UseInit], as an init process in new namespaces. The calling thread must outlive
+// the process.
 func startInit(flags uintptr, control *os.File) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

@@ -2,6 +2,6 @@
 
 package measure
 
-// InitMain must be called at the very beginning of main in programs that isolate commands. On this system nothing is isolated,
-// and it does nothing.
+// InitMain must be called at the very beginning of main in programs that isolate commands. On this system it does nothing, because
+// nothing is isolated.
 func InitMain() {}

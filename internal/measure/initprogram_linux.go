@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// initProgram returns the program of init processes, a file in memory. The whole program
-// is used if there is none, or nothing.
+// initProgram returns the program of init processes, a file in memory. If it is unset or returns nil,
+// the whole program is used.
 var initProgram atomic.Pointer[func() *os.File]
 
 // lowestInit is above the descriptors that an init process begins with.
 const lowestInit = 10
 
-// UseInit lets sandboxes start a program as their init processes that does nothing but call
-// [InitMain]. The whole program does as well, and is used if that one is empty or cannot be
-// run from memory, but its start takes ten times the CPU time. The function is called once,
-// before the first start.
+// UseInit lets sandboxes start the given program, which does nothing but call [InitMain], as their
+// init processes. The whole program, used if the given one is empty or cannot run from memory, works
+// as well, but its start takes ten times the CPU time. The function is called once, before the first
+// start.
 func UseInit(program func() []byte) {
 	file := sync.OnceValue(func() *os.File {
 		text := program()
@@ -36,7 +36,7 @@ func UseInit(program func() []byte) {
 	initProgram.Store(&file)
 }
 
-// inMemory returns a file that can be run and not be changed, by nobody.
+// inMemory returns a file that can be run but that nobody can change.
 func inMemory(program []byte) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(initName, flags|unix.MFD_EXEC)
@@ -47,7 +47,7 @@ func inMemory(program []byte) (*os.File, error) {
 		return nil, err
 	}
 	written := os.NewFile(uintptr(fd), initName)
-	defer written.Close() // what is open for writing cannot be run
+	defer written.Close() // a file open for writing cannot be run
 	if _, err := written.Write(program); err != nil {
 		return nil, err
 	}

@@ -19,12 +19,12 @@ const addrNoRandomize = 0x0040000
 // than all the rest: each move waits for a grace period of RCU (cgroup_threadgroup_rwsem in kernel/cgroup/cgroup.c).
 type launcher struct {
 	*thread
-	// nursery is the thread that init processes start from. It is not restricted in any way, so they inherit nothing of the
-	// launcher's.
+	// nursery is the thread that init processes start from. It is not restricted in any way, so they inherit nothing from the
+	// launcher.
 	nursery *thread
 	// space holds the launcher and its children; nil is the machine itself.
 	space *space
-	// ahead is the next space: to start its init process takes longer than the rest. It may be nil.
+	// ahead is the next space, started early because its init process takes longer than the rest. It may be nil.
 	ahead *space
 	// nice is the thread's priority, perf its open counters, and networked tells whether it has the machine's network; only
 	// work on the launcher uses them.
@@ -42,7 +42,7 @@ type thread struct {
 	tid int
 }
 
-// startThread starts a thread with a function to prepare it, and one to call before it ends. If the first fails, the thread
+// startThread starts a thread, which first calls begin to prepare itself, and end before it ends. If begin fails, the thread
 // ends.
 func startThread(begin func() error, end func()) (*thread, error) {
 	t := &thread{work: make(chan func()), gone: make(chan struct{})}
@@ -52,7 +52,7 @@ func startThread(begin func() error, end func()) (*thread, error) {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
 			// Do not use the main thread: it represents the whole process in a control group and must not end. While this
-			// goroutine is locked to it, the next one gets another.
+			// goroutine is locked to it, the next goroutine gets another thread.
 			done := make(chan struct{})
 			go func() { defer close(done); live() }()
 			<-done
@@ -92,7 +92,7 @@ func (t *thread) close() {
 	<-t.gone
 }
 
-// startLauncher starts the thread with its affinity and groups and moves it to a space. It returns what of these is lacking.
+// startLauncher starts the thread with its affinity and groups, moves it to a space, and returns what is lacking.
 func startLauncher(config SandboxConfig, workDir string, groups *slotGroups) (*launcher, []Unenforced, error) {
 	l := &launcher{networked: true}
 	nursery, err := startThread(func() error { return nil }, func() {})
@@ -135,7 +135,7 @@ func (l *launcher) prepare(config SandboxConfig, groups *slotGroups) (lacking []
 	return lacking, err
 }
 
-// occupy ends the launcher's space, moves it to a new one and returns what that is lacking. The function reap is that of
+// occupy ends the launcher's space, moves the launcher to a new one and returns what the new one lacks. It passes reap to
 // [space.retire]. After an error the launcher must not start commands.
 func (l *launcher) occupy(config SandboxConfig, workDir string, reap func() error) (lacking []Unenforced, err error) {
 	if config.Isolation.Off {
@@ -154,7 +154,7 @@ func (l *launcher) occupy(config SandboxConfig, workDir string, reap func() erro
 		return nil, errors.Join(err, l.retire())
 	}
 	l.do(func() {
-		// Again: kernels forget it when a CPU goes offline for a while.
+		// Pin again: kernels forget the affinity when a CPU goes offline for a while.
 		if err = pin(config.CPUs); err != nil {
 			way.close()
 			return
@@ -245,7 +245,7 @@ func (l *launcher) counting(counters []Counter) (*perfCounters, error) {
 	return l.perf, l.perf.begin()
 }
 
-// nextSpace arranges the space ahead, or a new one if that is not as it should be. It runs on the nursery's thread.
+// nextSpace arranges the space ahead, or a new one if that one does not suit. It runs on the nursery's thread.
 func (l *launcher) nextSpace(v view) (*space, []Unenforced) {
 	next := l.ahead
 	l.ahead = nil
@@ -263,8 +263,8 @@ func (l *launcher) nextSpace(v view) (*space, []Unenforced) {
 	return newSpace(v)
 }
 
-// renewAhead replaces a space ahead that was arranged for a job that did not come: it shows the machine as it was then. If that fails,
-// the next job finds out.
+// renewAhead replaces a space ahead that was arranged for a job that did not come, and so shows the machine of that time. If this
+// fails, the next job finds out.
 func (l *launcher) renewAhead() {
 	if l.ahead == nil || l.ahead.early == nil || l.ahead.retire(nothing) != nil {
 		return
@@ -274,7 +274,7 @@ func (l *launcher) renewAhead() {
 }
 
 // vacate ends the space, if there is one, moves the thread back to the machine, so that nothing of the space is left, and starts
-// the next one. If that is likely to have a view, which may be nil, it is arranged as well, without waiting for it.
+// the next space. If likely is not nil, it also has the next space arranged for that view, without waiting for it.
 func (l *launcher) vacate(likely *view, reap func() error) error {
 	if l.space == nil {
 		return nil
@@ -288,7 +288,7 @@ func (l *launcher) vacate(likely *view, reap func() error) error {
 	var err error
 	l.nursery.do(func() {
 		if way, err = openDoors("thread-self", kinds); err == nil && l.ahead == nil {
-			// If it fails, the next one starts when it is needed.
+			// If this fails, the next space starts when it is needed.
 			if likely != nil {
 				l.ahead, _ = startAhead(kinds, *likely)
 			} else {
@@ -338,5 +338,5 @@ func (l *launcher) close(reap func() error) error {
 	return err
 }
 
-// nothing is for spaces in which no command has run.
+// nothing reaps spaces in which no command has run.
 func nothing() error { return nil }

@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// betweenJobs is the time after [Sandbox.Clean] in which a job is handed in and the next one begins. The slot rests after it:
-// its CPUs are not lent any more, as a collector that has nothing to do may have to tell what others do there, and the space ahead
-// is one in which nothing is arranged yet.
+// betweenJobs is the time after [Sandbox.Clean] in which a job is handed in and the next one begins. Then the slot rests:
+// its CPUs are no longer lent, as an idle collector may have to tell what others do there, and in the space ahead nothing is
+// arranged yet.
 const betweenJobs = time.Second
 
-// rest makes a slot rest that has had no job for a while.
+// rest makes a slot rest after a while without a job.
 type rest struct {
 	mu sync.Mutex
-	// due is set from the end of [Sandbox.Clean] until the next call that changes the sandbox, which [Sandbox.running] is held for.
-	// While it is, the timer alone changes the sandbox.
+	// due is set from the end of [Sandbox.Clean] until the next call that changes the sandbox while it holds [Sandbox.running].
+	// While due is set, only the timer changes the sandbox.
 	due   bool
 	timer *time.Timer
 }
 
-// stayAwake keeps the slot from resting before the next [Sandbox.mayRest], and waits for it if it comes to rest just now.
+// stayAwake keeps the slot from resting before the next [Sandbox.mayRest]. If the slot is just coming to rest, it waits.
 func (s *Sandbox) stayAwake() {
 	s.rest.mu.Lock()
 	defer s.rest.mu.Unlock()
@@ -52,12 +52,12 @@ func (s *Sandbox) mayRest() {
 
 // lending lets this process run on the CPUs of an empty slot.
 type lending struct {
-	// own are the CPUs of this process, slot those of the slot; nil: nothing is lent.
+	// own are the CPUs of this process, slot those of the slot; nil if nothing can be lent.
 	own, slot unix.CPUSetDynamic
 	lent      bool
 }
 
-// newLending returns the lending of a slot's CPUs, of which this process must keep off.
+// newLending returns the lending of a slot's CPUs, which this process must keep off.
 func newLending(config SandboxConfig) (l lending, err error) {
 	if !config.Lend || len(config.CPUs) == 0 {
 		return l, nil
@@ -77,7 +77,7 @@ func newLending(config SandboxConfig) (l lending, err error) {
 	return l, nil
 }
 
-// lend moves the threads of this process to the slot's CPUs, and with them what they start. The slot must be empty. They leave
+// lend moves the threads of this process, and what they start, to the slot's CPUs. The slot must be empty. The threads leave
 // their own CPUs: others use these, and wait for this process.
 func (s *Sandbox) lend() error {
 	l := &s.lending
@@ -88,13 +88,13 @@ func (s *Sandbox) lend() error {
 	if bind(os.Getpid(), l.slot, s.launcher.tid) == nil {
 		return nil
 	}
-	// A control group keeps this process off them, which the launching thread has left.
+	// A control group, which the launching thread has left, keeps this process off them.
 	err := s.reclaim()
 	l.own = nil
 	return err
 }
 
-// reclaim keeps this process off the slot's CPUs again, and the init processes, which it has started.
+// reclaim keeps this process, and the init processes that it has started, off the slot's CPUs again.
 func (s *Sandbox) reclaim() error {
 	l := &s.lending
 	if !l.lent {

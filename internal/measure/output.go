@@ -56,7 +56,7 @@ func (b both) Write(p []byte) (int, error) {
 }
 
 // drainBound limits the time spent reading output after all processes of a command have ended. A descriptor that the command
-// passed to another process over a socket would keep the pipe open for ever.
+// passed to another process over a socket would keep the pipe open forever.
 const drainBound = 2 * time.Second
 
 // outputs copies a command's output to the caller's writers.

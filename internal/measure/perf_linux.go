@@ -103,7 +103,7 @@ func openPerf(event perfEvent, leader int) (int, error) {
 // perfCounters are the open counters of a launching thread. They stay open from command to command: closing one waits for a
 // grace period of the kernel, 5 to 15 ms.
 type perfCounters struct {
-	wanted []Counter // all that were asked for, also those that the machine lacks
+	wanted []Counter // all that were asked for, including those that the machine lacks
 	names  []Counter
 	fds    []int
 	before []perfReading // when the command started, in the order of names

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootMayKeep are the capabilities that commands keep that run as root: those that container engines leave to it, too. None
+// rootMayKeep are the capabilities that commands running as root keep: those that container engines leave to root, too. None
 // of them opens a way out of namespaces and mounts.
 var rootMayKeep = []int{
 	unix.CAP_AUDIT_WRITE, unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL,
@@ -27,7 +27,7 @@ func dropPrivileges(account bool) (lacking []Unenforced) {
 		if !account && slices.Contains(rootMayKeep, capability) {
 			continue
 		}
-		// Fails for those that this kernel does not know, and if the collector itself has lost the right.
+		// Fails for capabilities that this kernel does not know, and if the collector itself has lost the right.
 		_ = unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(capability), 0, 0, 0)
 	}
 	if !account {

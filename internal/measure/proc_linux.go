@@ -21,8 +21,8 @@ type process struct {
 	start                uint64
 }
 
-// dead reports whether the process has ended; its parent may not have waited for it yet. A process of which only the main
-// thread has ended also looks like a zombie, but has other threads.
+// dead reports whether the process has ended; its parent may not have waited for it yet. A process whose main thread alone has
+// ended also looks like a zombie, but has other threads.
 func (p process) dead() bool { return (p.state == 'Z' || p.state == 'X') && p.threads <= 1 }
 
 // readProcess reads a process's fields; false means that there is no such process.
@@ -41,7 +41,7 @@ func parseStat(text string) (process, bool) {
 		return process{}, false
 	}
 	fields := strings.Fields(text[closing+1:])
-	// Fields 20 and 22 of all; the first after the name is field 3.
+	// Fields 20 and 22 of the whole line; the first after the name is field 3.
 	const threadCount, startTime = 20 - 3, 22 - 3
 	if len(fields) <= startTime || len(fields[0]) != 1 {
 		return process{}, false

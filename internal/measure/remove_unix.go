@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// emptyDir removes everything in a directory, however deep commands have nested it: what lies below a directory is moved up
-// before that is removed, so that neither the length of paths nor the number of open files limits it. It follows no symbolic
+// emptyDir removes everything in a directory, however deeply nested: it moves the subdirectories of a directory up before it
+// removes that directory, so that neither the length of paths nor the number of open files limits it. It follows no symbolic
 // link. No process may change the directory meanwhile.
 func emptyDir(dir string) error {
 	top, err := openDir(unix.AT_FDCWD, dir)
@@ -23,7 +23,7 @@ func emptyDir(dir string) error {
 	defer top.Close()
 	moved := 0
 	for {
-		// Names that it gives are free: a directory that has one of them is emptied like others, and the number only grows.
+		// Names that flatten gives are free: a directory that has one of them is emptied like others, and the number only grows.
 		dirs, err := unlinkFiles(top)
 		if err != nil {
 			return fmt.Errorf("emptying %s: %w", dir, err)
@@ -39,7 +39,7 @@ func emptyDir(dir string) error {
 	}
 }
 
-// RemoveTree removes a directory like [os.RemoveAll], however deep commands have nested what is in it. No process may change it
+// RemoveTree removes a directory like [os.RemoveAll], however deeply its contents are nested. No process may change it
 // meanwhile.
 func RemoveTree(dir string) error {
 	if err := emptyDir(dir); err != nil {
@@ -48,7 +48,7 @@ func RemoveTree(dir string) error {
 	return os.Remove(dir)
 }
 
-// flatten moves the directories of one that lies in top up to top, and removes it with all its files.
+// flatten moves the subdirectories of a directory in top up to top, and removes the directory with all its files.
 func flatten(top *os.File, name string, moved *int) error {
 	at := int(top.Fd())
 	// Commands may have locked out the account that they share with the collector.
@@ -65,7 +65,7 @@ func flatten(top *os.File, name string, moved *int) error {
 		return err
 	}
 	for _, child := range below {
-		// A directory can be moved only by who may write to it.
+		// Only accounts that may write to a directory can move it.
 		_ = unix.Fchmodat(int(dir.Fd()), child, 0o700, 0)
 		for {
 			*moved++
@@ -92,7 +92,7 @@ func openDir(at int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// unlinkFiles removes what is no directory, and returns the names of the directories.
+// unlinkFiles removes everything but directories, and returns the names of these.
 func unlinkFiles(dir *os.File) (dirs []string, err error) {
 	if _, err := dir.Seek(0, 0); err != nil {
 		return nil, err

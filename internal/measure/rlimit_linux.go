@@ -11,7 +11,7 @@ import (
 type rlimit struct {
 	resource int
 	most     uint64
-	// lacks tells what is missing without it, and by which name.
+	// limit names, and lacks describes, what is missing without it.
 	limit Limit
 	lacks string
 }
@@ -38,13 +38,13 @@ func (c SandboxConfig) rlimits() []rlimit {
 	return limits
 }
 
-// setLimits limits a process that has just been started for an account, or the collector's own (nil), and returns what cannot be
-// limited. These limits belong to a process, not to a thread, so that a command cannot inherit them from its launcher. The watch
-// and the control groups see what it does in the microseconds before. The calling thread must be locked.
+// setLimits limits a process that has just been started for an account, or for the collector's own (nil), and returns what cannot
+// be limited. These limits belong to a process, not to a thread, so a command cannot inherit them from its launcher. The watch and
+// the control groups see what it does in the microseconds before. The calling thread must be locked.
 func setLimits(pid int, limits []rlimit, account *syscall.Credential) []Unenforced {
 	failed := setAll(pid, limits)
 	if account != nil && len(failed) > 0 {
-		// Without CAP_SYS_RESOURCE, as in most containers, only a thread with the same real IDs may do it (prlimit(2)).
+		// Without CAP_SYS_RESOURCE, as in most containers, only a thread with the same real IDs may set them (prlimit(2)).
 		_ = withRealIDs(account.Uid, account.Gid, func() { failed = setAll(pid, limits) })
 	}
 	return failed
@@ -60,8 +60,8 @@ func setAll(pid int, limits []rlimit) (failed []Unenforced) {
 	return failed
 }
 
-// withRealIDs calls do with other real IDs of the calling thread, which Linux has for each; the effective ones, and with them its
-// rights, stay. Meanwhile processes of that account may signal the thread if they see it: keep it short.
+// withRealIDs calls do while the calling thread has other real IDs, which are per thread in Linux; its effective IDs, and with
+// them its rights, stay. Meanwhile processes of that account may signal the thread if they see it: keep do short.
 func withRealIDs(uid, gid uint32, do func()) error {
 	ownUser, ownGroup := unix.Getuid(), unix.Getgid()
 	if err := setReal(unix.SYS_SETRESGID, int(gid)); err != nil {

@@ -35,7 +35,7 @@ type attempt struct {
 }
 
 // launch starts the command and waits for its end. It runs on the launcher's thread, which must live as long as the main
-// process: the kernel kills that when the thread that started it ends (PR_SET_PDEATHSIG).
+// process: the kernel kills a process when the thread that started it ends (PR_SET_PDEATHSIG).
 func (a *attempt) launch(l *launcher) {
 	a.niceErr = l.renice(a.nice)
 	if a.setupErr = l.connect(a.network); a.setupErr == nil {
@@ -152,7 +152,7 @@ func (s *Sandbox) newRun(command Command) (*run, error) {
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	}
 	if s.launcher.space == nil {
-		// In a space the init process dies with the collector, and all commands with it. There a command cannot see whether its
+		// In a space, all commands die with the init process, which dies with the collector. There a command cannot see whether its
 		// parent, which is outside, has ended already, and would take it for dead.
 		attr.Sys.Pdeathsig = syscall.SIGKILL
 	}
@@ -292,7 +292,7 @@ func (r *run) collect(sample *Sample, t *tree, floor int64) error {
 		return err
 	}
 	if left > 0 && t.space != nil {
-		// What was killed is reaped by now.
+		// The killed processes are reaped by now.
 		answer, err := t.space.settle()
 		if err != nil {
 			return err
@@ -301,13 +301,13 @@ func (r *run) collect(sample *Sample, t *tree, floor int64) error {
 	}
 	addUsage(sample, &t.orphans)
 	if left > 0 || sample.Status != StatusExited {
-		// Whatever it did to hide a process: this ends it.
+		// This ends every process of the command, however it was hidden.
 		if err := t.space.retire(func() error { return t.reap(add) }); err != nil {
 			r.sandbox.stuck = fmt.Errorf("ending the space of command %q: %w", r.command.Argv[0], err)
 			return r.sandbox.stuck
 		}
 	}
-	// The two readings may differ by some pages.
+	// The two readings may differ by a few pages.
 	const margin = 1 << 20
 	if sample.MaxRSSBytes <= floor+margin {
 		sample.MaxRSSBytes = 0
@@ -328,13 +328,13 @@ func (s *Sandbox) judge(ctx context.Context, sample *Sample, oomBefore int64) {
 	if s.config.disk() == (disk{}) || sample.Status != StatusExited || sample.Succeeded() {
 		return
 	}
-	// A file that reaches the limit ends its writer by SIGXFSZ, or with an error if it ignores the signal.
+	// A file that reaches the limit ends its writer by SIGXFSZ, or with an error if the writer ignores the signal.
 	if sample.Signal == "SIGXFSZ" || s.used(ctx).reaches(s.config.disk()) {
 		sample.Status = StatusDiskFull
 	}
 }
 
-// used returns what counts to the limits of disk and inodes now, as far as it can be measured.
+// used returns the usage that counts towards the limits of disk and inodes, as far as it can be measured.
 func (s *Sandbox) used(ctx context.Context) disk {
 	var total disk
 	for _, p := range s.diskParts() {

@@ -31,20 +31,20 @@ type SandboxConfig struct {
 	WorkDir string
 	// CPUs are the logical CPUs that commands may use; empty means all.
 	CPUs CPUList
-	// Lend lets the calling process run on CPUs, of which it must keep off otherwise (see [Avoid]), while the slot is empty: from
-	// [Sandbox.Clean] until the next command of [Sandbox.Run] starts, for a second after the last call at most. Only for a process without
-	// another slot. On other systems than Linux it does nothing.
+	// Lend lets the calling process run on CPUs while the slot is empty: from [Sandbox.Clean] until the next command of
+	// [Sandbox.Run] starts, but at most for a second after the last call. Otherwise the process must keep off them (see [Avoid]).
+	// Only for a process without another slot. On systems other than Linux it does nothing.
 	Lend bool
 	// MemoryBytes limits the memory of a command's processes together, page cache included; no swap is allowed in addition.
 	// 0 means no limit.
 	MemoryBytes int64
-	// DiskBytes limits the size of WorkDir and of what is [Shown.Writable] together. It is checked about four times a second, so
-	// that a fast writer overshoots; a single file never exceeds it. 0 means no limit.
+	// DiskBytes limits the size of WorkDir and the [Shown.Writable] directories together. It is checked about four times a second,
+	// so a fast writer overshoots; a single file never exceeds it. 0 means no limit.
 	DiskBytes int64
 	// Inodes limits the number of files and directories there, checked like DiskBytes. 0 means no limit.
 	Inodes int64
 	// PIDs limits the number of processes and threads; 0 means no limit. If commands have a User, it also limits those of that
-	// account on the whole machine (RLIMIT_NPROC), so that slots need accounts of their own.
+	// account on the whole machine (RLIMIT_NPROC), so slots need accounts of their own.
 	PIDs int
 	// OpenFiles limits the open files of each process (RLIMIT_NOFILE); 0 leaves the collector's own limit.
 	OpenFiles int
@@ -60,19 +60,19 @@ type SandboxConfig struct {
 	Isolation Isolation
 }
 
-// Isolation says what commands see and change of the machine. The zero value is for commands that need nothing but the
+// Isolation says what commands can see and change on the machine. The zero value is for commands that need nothing but the
 // programs of the machine: they see only their own processes, and change only files in the work directory and in a /tmp,
-// /var/tmp and /dev/shm of their own. Everything else is read-only. Whether they have a network is a matter of the command.
+// /var/tmp and /dev/shm of their own. Everything else is read-only. Whether they have a network depends on the command.
 //
-// It needs Linux, root, and a program that begins with [InitMain]. What is missing is named in [Sandbox.Unenforced].
+// It needs Linux, root, and a program that begins with [InitMain]. [Sandbox.Unenforced] names what is missing.
 // All paths are absolute and may be symbolic links.
 type Isolation struct {
 	// Off lets commands see and change what their account may.
 	Off bool
 	// ReadOnly are files and directories that stay visible, but not writable, within Hidden ones, the work directory or /tmp.
 	ReadOnly []string
-	// Hidden are directories that are empty for commands, apart from what the work directory, ReadOnly and [Shown.Writable]
-	// name below them, and files that are empty. What does not exist when the sandbox is created stays as it is.
+	// Hidden are directories that are empty for commands, except for paths below them that the work directory, ReadOnly or
+	// [Shown.Writable] name, and files that are empty. A path that does not exist when the sandbox is created stays as it is.
 	Hidden []string
 	// Closed are directories that are empty like Hidden ones, but hold no secrets: [Sandbox.Show] may show what lies below.
 	Closed []string
@@ -85,8 +85,8 @@ type Isolation struct {
 type Shown struct {
 	// ReadOnly are directories that they may only read. None may lie in a Hidden one.
 	ReadOnly []string
-	// Writable are directories that they may change, as far as their account may, also in Hidden ones. What they hold counts to
-	// the limits of disk and inodes; they lie on the file system of the work directory.
+	// Writable are directories that they may change, as far as their account may, also in Hidden ones. Their contents count
+	// towards the limits of disk and inodes; they lie on the file system of the work directory.
 	Writable []string
 }
 
@@ -105,9 +105,9 @@ func (e *HiddenError) Error() string {
 	return fmt.Sprintf("directory %s lies in %s, which is hidden from benchmarks: move it elsewhere", e.Dir, e.Hidden)
 }
 
-// unseen returns those directories that commands do not see of themselves but may be shown: they lie in a Closed directory
-// or in one that commands have for themselves. It fails with a *[HiddenError] if one lies in a Hidden directory. What the
-// work directory or ReadOnly names is seen. All paths have their symbolic links resolved.
+// unseen returns the directories that commands do not see anyway but may be shown: those in a Closed directory or in one that
+// commands have for themselves. It fails with a *[HiddenError] if one lies in a Hidden directory. Commands see what the work
+// directory or ReadOnly names. All paths have their symbolic links resolved.
 func (i Isolation) unseen(workDir string, scratch, dirs []string) ([]string, error) {
 	var unseen []string
 	for _, dir := range dirs {
@@ -124,7 +124,7 @@ func (i Isolation) unseen(workDir string, scratch, dirs []string) ([]string, err
 	return slices.Compact(unseen), nil
 }
 
-// innermost returns the longest of the directories in which a path lies; empty: it lies in none.
+// innermost returns the longest of the directories in which a path lies; empty if it lies in none.
 func innermost(path string, dirs []string) string {
 	found := ""
 	for _, dir := range dirs {
@@ -135,7 +135,7 @@ func innermost(path string, dirs []string) string {
 	return found
 }
 
-// within reports whether a clean path is another or lies below it.
+// within reports whether a clean path is dir or lies below it.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }

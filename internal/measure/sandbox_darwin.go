@@ -97,7 +97,7 @@ func (s *Sandbox) Sweep(context.Context) (int, error) { return 0, nil }
 // Show does nothing: commands see what their account may.
 func (s *Sandbox) Show(Shown) error { return nil }
 
-// Clean removes all files in the work directory, that of TempDir included.
+// Clean removes all files in the work directory, including those in TempDir.
 func (s *Sandbox) Clean(context.Context) error {
 	if !s.running.TryLock() {
 		return ErrRunning

@@ -77,7 +77,7 @@ func NewSandbox(config SandboxConfig) (*Sandbox, error) {
 	return s, nil
 }
 
-// exists checks that what commands need is there.
+// exists checks that the ReadOnly paths exist.
 func (i Isolation) exists() error {
 	if i.Off {
 		return nil
@@ -153,9 +153,9 @@ func (s *Sandbox) open() error {
 	return nil
 }
 
-// Show makes the slot ready for commands and lets them see directories, those of artifacts for instance, instead of the
-// directories of the last call, until the next [Sandbox.Clean]. It fails with a *[HiddenError] if one that they may only read
-// lies in a Hidden directory. While directories are shown, they must not be removed.
+// Show makes the slot ready for commands and lets them see directories, such as those of artifacts, instead of those of the
+// last call, until the next [Sandbox.Clean]. It fails with a *[HiddenError] if a directory that they may only read lies in a
+// Hidden one. While directories are shown, they must not be removed.
 func (s *Sandbox) Show(dirs Shown) error {
 	s.running.Lock()
 	defer s.running.Unlock()
@@ -227,7 +227,7 @@ func present(paths []string) []string {
 
 // refresh gives commands a new space. If they cannot be isolated as before, nothing runs.
 func (s *Sandbox) refresh() error {
-	// What was shown may be gone: that concerns its commands, not the slot.
+	// Shown directories may be gone: that concerns their commands, not the slot.
 	s.config.Isolation.shown = Shown{ReadOnly: present(s.shown.ReadOnly), Writable: present(s.shown.Writable)}
 	lacking, err := s.launcher.occupy(s.config, s.workDir, s.reapStale)
 	switch {
@@ -264,7 +264,7 @@ func (s *Sandbox) asBefore(lacking []Unenforced) error {
 	return nil
 }
 
-// forbidCores sets the limit of core dumps that commands inherit: set later, it would leave them time to raise it. Unlike 0, a
+// forbidCores sets the core-dump limit, which commands inherit: setting it later would leave them time to raise it. Unlike 0, a
 // limit of one byte also keeps the kernel from piping the dump to a program of the machine (do_coredump in fs/coredump.c).
 func forbidCores() error {
 	var limit unix.Rlimit
@@ -288,8 +288,8 @@ func (s *Sandbox) TempDir() string { return tempDir(s.workDir) }
 // Unenforced returns the configured limits that cannot be enforced on this machine, determined when the sandbox was created.
 func (s *Sandbox) Unenforced() []Unenforced { return slices.Clone(s.lacking) }
 
-// Stuck returns why nothing runs in this slot any more, usually that processes survive being killed; nil while it can. It waits
-// for a running command. Only a new process can use the slot again, once they are gone.
+// Stuck returns why nothing can run in this slot any more, usually processes that survive being killed; else nil. It waits for a
+// running command. Only a new process can use the slot again, once they are gone.
 func (s *Sandbox) Stuck() error {
 	s.running.Lock()
 	defer s.running.Unlock()

@@ -37,11 +37,11 @@ type space struct {
 	network, mounts bool
 	// gone is set once the init process has been reaped.
 	gone bool
-	// early is set if it was arranged before anybody needed it.
+	// early is set if the space was arranged before anybody needed it.
 	early *arranged
 }
 
-// arranged tells for what a space was arranged, and when.
+// arranged tells for which view a space was arranged, and when.
 type arranged struct {
 	view view
 	// mounts are the file systems that the machine had before it started.
@@ -53,7 +53,7 @@ type arranged struct {
 type namespace struct {
 	flag uintptr
 	name string // in /proc/<pid>/ns
-	// lacks tells what is missing without it, and by which name.
+	// limit names, and lacks describes, what is missing without it.
 	limit Limit
 	lacks string
 }
@@ -95,7 +95,7 @@ func newSpace(v view) (*space, []Unenforced) {
 			return nil, lackAll(err.Error())
 		}
 		if !has(usable, unix.CLONE_NEWPID) {
-			// Nothing would hold the others.
+			// Without it, nothing would hold the others.
 			return nil, lackAll(explainAll(lacking))
 		}
 	}
@@ -126,7 +126,7 @@ func explainAll(lacking []Unenforced) string {
 	return strings.Join(reasons, "; ")
 }
 
-// tryNamespaces tries each namespace by itself.
+// tryNamespaces tries each namespace on its own.
 func tryNamespaces(all []namespace) (allowed []namespace, refused []Unenforced) {
 	for _, n := range all {
 		if err := tryNamespace(n.flag); err != nil {
@@ -222,7 +222,7 @@ func (s *space) arrange(v view) ([]Unenforced, error) {
 	return answer.Lacking, nil
 }
 
-// order tells the init process to arrange the space, unless it was told so.
+// order tells the init process to arrange the space, unless it has been told already.
 func (s *space) order(v view) error {
 	if s.early != nil {
 		return nil
@@ -234,8 +234,8 @@ func (s *space) order(v view) error {
 	return s.send(text)
 }
 
-// startAhead starts a space and has it arranged for a view that the next job probably has, without waiting for that. If it does
-// not work out, the next job has one arranged for itself.
+// startAhead starts a space and has it arranged for the view that the next job probably has, without waiting. If arranging fails,
+// the next job has a space arranged for itself.
 func startAhead(usable []namespace, v view) (*space, error) {
 	mounts, err := mountPoints("thread-self") // one that comes now makes the space useless, not wrong
 	if err != nil {
@@ -248,8 +248,8 @@ func startAhead(usable []namespace, v view) (*space, error) {
 	return s, err
 }
 
-// suits reports whether the space, in which nothing has run, shows the machine's files as a view has them and as they are. It has
-// copies of the file systems that were mounted at its start, and hides what existed when it was arranged: just now, if it was.
+// suits reports whether the space, in which nothing has run, shows the machine's files as they are and as a view has them. It has
+// copies of the file systems mounted at its start, and hides what existed when it was arranged; if it was, that was just now.
 func (s *space) suits(v view) bool {
 	if a := s.early; a != nil && (!a.view.equal(v) || time.Since(a.at) > betweenJobs) {
 		return false
@@ -327,7 +327,7 @@ func (s *space) answer() (answer initAnswer, err error) {
 var errInitLost = errors.New("the init process of the sandbox has ended, and all commands with it, or hangs: something " +
 	"outside the sandbox killed or stopped it")
 
-// settle returns how many processes are left in the space, and what those have used that ended without a parent.
+// settle returns the number of processes left in the space, and the usage of those that ended without a parent.
 func (s *space) settle() (initAnswer, error) { return s.ask([]byte{requestSettle}) }
 
 // kill kills all processes in the space but its init process.
@@ -352,8 +352,8 @@ func (s *space) contains(pid int) bool {
 }
 
 // retire ends the init process, which the kernel lets end only after all other processes of the space, wherever they are
-// hidden. So the space is empty if it succeeds; if not within a time limit, it returns ErrNotKilled. The function reap must wait
-// for those that are the collector's own children.
+// hidden. So the space is empty if retire succeeds; after a time limit, it returns ErrNotKilled. The function reap must wait
+// for processes that are the collector's own children.
 func (s *space) retire(reap func() error) error {
 	if s == nil || s.gone {
 		return nil
@@ -370,7 +370,7 @@ func (s *space) retire(reap func() error) error {
 			s.gone = true
 			return nil
 		}
-		if wait > time.Millisecond { // it ends at once if none of the others is a child of the collector
+		if wait > time.Millisecond { // it ends immediately if none of the others is a child of the collector
 			if err := reap(); err != nil {
 				return err
 			}
@@ -396,7 +396,7 @@ func (s *space) doors() (doors, error) {
 	if err != nil || !s.network {
 		return d, err
 	}
-	// The network is entered by itself.
+	// The network is entered separately.
 	at := slices.IndexFunc(d.kinds, func(n namespace) bool { return n.flag == unix.CLONE_NEWNET })
 	d.networks = map[bool]*os.File{false: d.files[at]}
 	d.kinds, d.files = slices.Delete(d.kinds, at, at+1), slices.Delete(d.files, at, at+1)
@@ -428,10 +428,10 @@ func openNamespace(process, name string) (*os.File, error) {
 	return file, nil
 }
 
-// enter moves the calling thread, which must be locked and never be released, into the space, but for its network. A thread that
-// is in a space may enter another: it keeps its capabilities, and its own processes are in the machine's PID namespace.
+// enter moves the calling thread, which must be locked and never be released, into the space, except for its network. A thread in
+// a space may enter another: it keeps its capabilities, and its own processes are in the machine's PID namespace.
 func (d doors) enter() error {
-	// A thread can have a view of its own only if it shares no root and working directory.
+	// A thread can have its own view only if it shares neither root nor working directory.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("entering namespaces: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 const (
 	// killBound limits the time in which none of the killed processes disappears.
 	killBound = 5 * time.Second
-	// killLimit limits the time in which all of them do: thousands take a while on a loaded machine.
+	// killLimit limits the time until all of them have: thousands take a while on a loaded machine.
 	killLimit = time.Minute
 )
 
@@ -24,7 +24,7 @@ type waning struct {
 	least        int
 }
 
-// over takes the number of processes that are left now.
+// over reports whether to give up with this many processes left.
 func (w *waning) over(left int, now time.Time) bool {
 	if w.begun.IsZero() {
 		w.begun, w.since, w.least = now, now, left
@@ -109,15 +109,15 @@ func (t *tree) wasSeen(p process) bool {
 	return ok && earlier.start == p.start
 }
 
-// left returns the number of members that live after the main process has ended and was reaped.
+// left returns the number of members alive after the main process has ended and was reaped.
 func (t *tree) left() (int, error) {
 	if t.space != nil {
 		answer, err := t.space.settle()
 		t.add(answer)
 		return answer.Left, err
 	}
-	// Looking for survivors means reading all of /proc: skip it when there can be none. They are children of the collector by
-	// now, or of such.
+	// Looking for survivors means reading all of /proc: skip it when there can be none. By now they are descendants
+	// of the collector.
 	if !hasChild() {
 		return 0, nil
 	}
@@ -134,7 +134,7 @@ func (t *tree) kill() error {
 	t.groups.strike()
 	defer t.groups.calm()
 	if t.space != nil {
-		// All at once, and before they are killed one by one. If it fails, the init process has ended, and they with it.
+		// Kill all together before killing them one by one. If this fails, the init process has ended, and they with it.
 		answer, _ := t.space.kill()
 		t.add(answer)
 	}
@@ -284,7 +284,7 @@ func (s *Sandbox) clean(ctx context.Context) error {
 	if err := s.lend(); err != nil {
 		return err
 	}
-	// Whoever uses the sandbox may have put files there, whether or not commands have run.
+	// The caller may have left files here even if no command has run.
 	if err := emptyDir(s.workDir); err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (s *Sandbox) endAll(ctx context.Context) error {
 	if err := s.lend(); err != nil { // the space ahead starts there
 		return err
 	}
-	// Also a space in which nothing has run: it shows what was mounted, and hides what existed, when it was arranged.
+	// Even if nothing has run in the space: it shows what was mounted, and hides what existed, when it was arranged.
 	err := s.launcher.vacate(likely, s.reapStale)
 	if err != nil && !errors.Is(err, ErrNotKilled) {
 		if err = s.replace(); err == nil {
@@ -321,7 +321,7 @@ func (s *Sandbox) endAll(ctx context.Context) error {
 	return nil
 }
 
-// sweepBounded is sweep for as long as the end of killed processes takes at most: then the slot is stuck.
+// sweepBounded is sweep limited to the time that killed processes may take to end; after that the slot is stuck.
 func (s *Sandbox) sweepBounded(ctx context.Context) error {
 	bounded, stop := context.WithTimeout(ctx, killLimit)
 	defer stop()
@@ -335,8 +335,8 @@ func (s *Sandbox) sweepBounded(ctx context.Context) error {
 func (s *Sandbox) sweep(ctx context.Context) (int, error) {
 	killed := map[int]process{}
 	leftovers := func() (found []process, err error) {
-		// Whom the slot's own commands start, their space holds: looking at all processes of the
-		// machine, twice for each job, costs more than a short command.
+		// The space holds all processes of the slot's own commands. Looking at those of the machine,
+		// twice for each job, costs more than a short command.
 		if !s.isolated || !s.swept {
 			if found, err = s.marked(); err != nil {
 				return nil, err

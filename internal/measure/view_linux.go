@@ -59,10 +59,10 @@ var ownDirs = []string{scratchTemp, scratchVar, scratchMemory}
 
 const hardened = unix.MS_NOSUID | unix.MS_NODEV
 
-// arrange makes the view, in a mount namespace of the calling process's own. Parts of the machine that it cannot protect are
-// returned; after an error the namespace must not be used.
+// arrange makes the view in the calling process's own mount namespace. It returns the parts of the machine that it cannot
+// protect; after an error the namespace must not be used.
 func (v view) arrange() ([]Unenforced, error) {
-	// Nothing that is mounted here shows elsewhere, and nothing that others mount shows here.
+	// Mounts made here do not show elsewhere, and mounts made elsewhere do not show here.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("making mounts private: %w", err)
 	}
@@ -135,7 +135,7 @@ func writableAt(keep []kept, mount string) bool {
 	return writable
 }
 
-// sealMachine makes every mount read-only but those that commands may change.
+// sealMachine makes every mount read-only except those that commands may change.
 func sealMachine(keep []kept) []Unenforced {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -202,8 +202,8 @@ func mountProc() error {
 	return nil
 }
 
-// hide covers hidden paths and gives the temporary directories file systems of their own, the outer ones first, and puts
-// back in each what stays visible.
+// hide covers hidden paths, gives the temporary directories file systems of their own, the outer ones first, and puts back
+// in each what stays visible.
 func (v view) hide(keep []kept) error {
 	scratch := []string{}
 	for _, path := range []string{scratchTemp, scratchVar, scratchMemory} {
@@ -250,8 +250,8 @@ func (v view) hide(keep []kept) error {
 	return nil
 }
 
-// mask covers a directory with an empty file system, for everybody to write if it has a size, and a file with /dev/null. What
-// does not exist, or not any more, stays so.
+// mask covers a directory with an empty file system, writable for everybody if it has a size, and a file with /dev/null. It
+// skips a path that does not exist, or no longer does.
 func mask(path string, size int64) error {
 	info, err := os.Stat(path)
 	switch {
@@ -272,7 +272,7 @@ func mask(path string, size int64) error {
 	return nil
 }
 
-// putBack mounts what stays visible where it was.
+// putBack mounts a kept path where it was.
 func putBack(k kept) error {
 	dir := k.path
 	if !k.dir {
@@ -294,8 +294,8 @@ func putBack(k kept) error {
 	return nil
 }
 
-// mountTerminals gives commands pseudo terminals and message queues of their own, where there are any: those of the machine
-// are limited in number. Failures leave the machine's, with the rights of the account.
+// mountTerminals gives commands pseudo terminals and message queues of their own, if the machine has any: the machine's are
+// limited in number. On failure commands use the machine's, with the rights of the account.
 func mountTerminals() {
 	if _, err := os.Stat("/dev/pts"); err == nil {
 		_ = unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,max=1024")

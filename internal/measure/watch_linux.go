@@ -50,7 +50,7 @@ type diskWatch struct {
 	parts []*diskPart
 }
 
-// diskPart is one of these directories. All are on one file system.
+// diskPart is one directory of a diskWatch. All are on one file system.
 type diskPart struct {
 	dir string
 	// every is the shortest time between two routine walks through it.
@@ -64,7 +64,7 @@ type diskPart struct {
 
 func (c SandboxConfig) disk() disk { return disk{c.DiskBytes, c.Inodes} }
 
-// diskParts are the directories that count to the limits of disk and inodes.
+// diskParts are the directories that count towards the limits of disk and inodes.
 func (s *Sandbox) diskParts() []*diskPart {
 	return append([]*diskPart{{dir: s.workDir, every: walkInterval}}, s.outliving...)
 }
@@ -90,7 +90,7 @@ func (d *diskWatch) full(ctx context.Context) bool {
 	return walked && used.exceeds(d.limit)
 }
 
-// most returns what the directories use at most: all that the file system has lost since the oldest walk may be theirs.
+// most returns an upper bound of the usage: everything that the file system has lost since the oldest walk may be theirs.
 func (d *diskWatch) most(free disk) disk {
 	var used, lost disk
 	for _, p := range d.parts {

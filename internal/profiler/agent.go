@@ -11,7 +11,7 @@ import (
 // Agent records one attempt at a run. Make it with [New], begin with [Agent.Start] and defer [Agent.End]. Its methods may be called
 // at any time, in any order and from any goroutine; none of them waits, except End, which is bounded.
 //
-// It is enabled or not for its whole life. One that is not does nothing at all. An enabled one is active at most once: from the
+// An agent is enabled or not for its whole life. If not, it does nothing at all. An enabled one is active at most once: from the
 // batch index that its settings name, at the latest until End, for five minutes at most.
 type Agent struct {
 	config          Config
@@ -22,9 +22,9 @@ type Agent struct {
 	sources         []*source
 	turn            turn
 
-	// activated is closed when the agent becomes active, closed when it can become so no more. ending asks for a last sample.
+	// activated is closed when the agent becomes active, closed when it can no longer become active. ending asks for a last sample.
 	activated, closed, ending chan struct{}
-	// sampled and sent are closed when the part that samples, or sends, has ended.
+	// sampled and sent are closed when the goroutine that samples, or sends, has ended.
 	sampled, sent chan struct{}
 	end           sync.Once
 
@@ -36,7 +36,7 @@ type Agent struct {
 	cancel           context.CancelFunc
 }
 
-// New returns an agent. It fails if the window ends before it starts, or if something that it needs is missing. It starts nothing.
+// New returns an agent without starting anything. It fails if the window ends before it starts, or if a needed part is missing.
 func New(c Config) (*Agent, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func New(c Config) (*Agent, error) {
 
 func (a *Agent) enabled() bool { return a.system || a.timings }
 
-// Start begins: the agent is active from now on if the batch index is in its window, else as soon as it is. Only the first call has
-// an effect, and none after [Agent.End]. When the context ends, everything stops at once, and what was not sent is dropped.
+// Start begins: the agent is active from now on if the batch index is in its window, else as soon as the index is. Only the first call
+// has an effect, and none after [Agent.End]. When the context ends, everything stops immediately, and unsent values are dropped.
 func (a *Agent) Start(ctx context.Context) {
 	if !a.enabled() {
 		return
@@ -95,7 +95,7 @@ func (a *Agent) Start(ctx context.Context) {
 	a.settle()
 }
 
-// UpdateBatch tells the number of the measured command that begins now. Numbers count the commands of a job from 1; 0 is what comes
+// UpdateBatch tells the number of the measured command that begins now. Numbers count the commands of a job from 1; 0 is the time
 // before. It returns an [*IndexError], and changes nothing, if the number is below the one before.
 func (a *Agent) UpdateBatch(index int) error {
 	if !a.enabled() {
@@ -110,7 +110,7 @@ func (a *Agent) UpdateBatch(index int) error {
 	return nil
 }
 
-// RecordTiming records a phase of the job that has ended. It is left out, and counted as dropped, if it ends before it begins, if
+// RecordTiming records a phase of the job that has ended. It drops the phase, and counts it, if the phase ends before it begins, if
 // its name is empty, unprintable or longer than MaxNameBytes, or if there are more than MaxTimingSeries names or MaxValues phases of a name.
 func (a *Agent) RecordTiming(name string, begin, end time.Time) {
 	if !a.timings {
@@ -135,8 +135,8 @@ type Totals struct {
 	Failed int64
 }
 
-// End takes a last sample, sends what there is, and stops everything. It returns within EndWithin: what cannot be delivered until
-// then is dropped. Only the first call has an effect; all return the totals.
+// End takes a last sample, sends what is left, and stops everything. It returns within EndWithin, and drops what cannot be delivered
+// until then. Only the first call has an effect; all return the totals.
 func (a *Agent) End() Totals {
 	if a.enabled() {
 		a.end.Do(a.stop)
@@ -155,7 +155,7 @@ func (a *Agent) stop() {
 	defer a.cancel()
 	bound := time.NewTimer(EndWithin)
 	defer bound.Stop()
-	// A part of the bound for each: the last sample, delivering, and ending what was cancelled.
+	// Each gets a part of the bound: the last sample, delivering, and ending the cancelled goroutines.
 	close(a.ending)
 	await(a.sampled, EndWithin/4)
 	a.close(true)
@@ -187,7 +187,7 @@ func (a *Agent) settle() {
 	case active:
 		if a.origin.IsZero() {
 			a.origin = a.config.Now()
-			// The limit is a boundary of batches, so that what it finds is a full one.
+			// The limit is a boundary of batches, so that the last batch is a full one.
 			a.limit = time.AfterFunc(MaxActive, func() { a.close(true) })
 			close(a.activated)
 		}
@@ -196,7 +196,7 @@ func (a *Agent) settle() {
 	}
 }
 
-// close ends the window for ever. What has not been taken is sent if keep is set, else dropped.
+// close ends the window for good. Values not taken yet are sent if keep is set, else dropped.
 func (a *Agent) close(keep bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -224,7 +224,7 @@ func (a *Agent) finish(keep bool) {
 }
 
 // place returns the time and the batch index of something that happens now, and whether the agent is active. Times advance with the
-// monotonic clock since it became so.
+// monotonic clock from the agent's activation.
 func (a *Agent) place(now time.Time) (at time.Time, index int, live bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -242,7 +242,7 @@ func (a *Agent) elapsed() time.Duration {
 	return a.config.Now().Sub(a.origin)
 }
 
-// flush hands on what was gathered, every ten seconds.
+// flush hands on the gathered values every ten seconds.
 func (a *Agent) flush() {
 	select {
 	case <-a.activated:
@@ -271,7 +271,7 @@ func (a *Agent) enqueue(u Upload) {
 	}
 }
 
-// soonest is the time after the first sample before which no second one is taken: the kernel counts in
+// soonest is the shortest time between the first sample and the second: the kernel counts in
 // ticks of up to 10 ms.
 const soonest = 10 * time.Millisecond
 
@@ -309,8 +309,8 @@ func (a *Agent) sample(ctx context.Context) {
 		if alarm.Wait(pace(previous, Interval)) {
 			continue
 		}
-		// The counters of the last interval, which is a short one, but not shorter than half, unless it is
-		// the only one: the machine waits for it, and the next job for the machine.
+		// Sample the last interval, too. It is short, but at least half an interval, unless it is the only one:
+		// the machine waits for it, and the next job for the machine.
 		rest := time.NewTimer(max(0, shortest-(a.elapsed()-previous)))
 		defer rest.Stop()
 		select {

@@ -7,11 +7,11 @@ import (
 
 // Alarm lets one goroutine wait between samples.
 type Alarm interface {
-	// Wait waits for the time. It returns false, at once, when Stop is or was called.
+	// Wait waits for the time. It returns false, immediately, when Stop is or was called.
 	Wait(d time.Duration) bool
 	// Stop may be called from any goroutine, at any time before Close and more than once.
 	Stop()
-	// Close frees what the alarm holds. Nobody waits any more.
+	// Close frees the resources of the alarm. Nobody waits any more.
 	Close()
 }
 

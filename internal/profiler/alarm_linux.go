@@ -44,14 +44,14 @@ func (a *kernelAlarm) Wait(d time.Duration) bool {
 	}) == nil
 }
 
-func (a *kernelAlarm) Stop() { _ = a.file.SetReadDeadline(time.Unix(1, 0)) } // in the past: whoever reads is told
+func (a *kernelAlarm) Stop() { _ = a.file.SetReadDeadline(time.Unix(1, 0)) } // in the past, so that a pending read ends
 
 func (a *kernelAlarm) Close() { _ = a.file.Close() }
 
 // arm and expired call the kernel without telling the scheduler, which would wake the monitor thread. Neither call waits.
 
 func arm(fd uintptr, spec *unix.ItimerSpec) {
-	// It fails for times below zero only.
+	// It fails only for times below zero.
 	_, _, _ = unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, fd, 0, uintptr(unsafe.Pointer(spec)), 0, 0, 0)
 }
 

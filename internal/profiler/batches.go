@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// batches gathers values until they are taken. It is bounded: what is too much is refused.
+// batches gathers values until they are taken. It is bounded and refuses further values.
 type batches struct {
 	attempt, host string
 
 	mu sync.Mutex
 	// places has the series that were admitted.
 	places map[Series]*place
-	system int // number of them that are no timings
+	system int // number of system series among them
 	absent map[Series]string
 	closed bool
 }
@@ -64,7 +64,7 @@ func (b *batches) addAll(fresh []*track, at time.Time, index int) (refused int64
 	return refused
 }
 
-// admit returns the place of a series; nil: it has none. The caller holds the lock.
+// admit returns the place of a series, or nil if it gets none. The caller holds the lock.
 func (b *batches) admit(s Series) *place {
 	if at, known := b.places[s]; known {
 		return at
@@ -135,14 +135,14 @@ func (b *batches) lack(a Absence) {
 	}
 }
 
-// take returns what was gathered since the last time.
+// take returns what was gathered since the last call.
 func (b *batches) take() Upload {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.taken()
 }
 
-// close returns what is left, and refuses everything from then on.
+// close returns what is left and makes batches refuse everything.
 func (b *batches) close() Upload {
 	b.mu.Lock()
 	defer b.mu.Unlock()

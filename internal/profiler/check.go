@@ -16,14 +16,14 @@ type Fault struct {
 // maxFaults bounds the faults that are listed, and so the size of a refusal.
 const maxFaults = 100
 
-// The range of times: what lies outside is no measurement, and microseconds since 1970 are exact within.
+// The range of times: times outside are no measurements, and inside microseconds since 1970 are exact.
 var (
 	earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	latest   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Check lists what is wrong with an upload that came in, at most a hundred faults; none: it may be stored. Whether an attempt has
-// too many series or values is known only to those who have its earlier uploads.
+// Check lists the faults of a received upload, at most a hundred; without any, it may be stored. Only somebody who has the earlier
+// uploads of an attempt can tell whether it has too many series or values.
 func (u Upload) Check() []Fault {
 	f := faults{}
 	f.require(u.Attempt != "" && fits(u.Attempt, MaxNameBytes), "attempt", "it has 1 to %d bytes of printable text", MaxNameBytes)
@@ -48,7 +48,7 @@ func (u Upload) Check() []Fault {
 	return f.list
 }
 
-// faults gathers what is wrong.
+// faults gathers faults.
 type faults struct {
 	list []Fault
 	more int
@@ -64,7 +64,7 @@ func (f *faults) require(right bool, where, what string, args ...any) {
 	}
 }
 
-// series checks what a series is called, and its unit.
+// series checks the name of a series, and its unit.
 func (f *faults) series(where string, s Series, unit Unit) {
 	switch s.Scope {
 	case ScopeMachine, ScopeJob:
@@ -92,7 +92,7 @@ func (f *faults) batch(where string, b Batch) {
 	f.times(where+".times", b)
 }
 
-// finite refuses what is no number. One fault says it for all values.
+// finite refuses values that are not finite. One fault stands for all values.
 func (f *faults) finite(where string, values []float64) {
 	for i, v := range values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -102,7 +102,7 @@ func (f *faults) finite(where string, values []float64) {
 	}
 }
 
-// indexes refuses batch indexes that nothing could have. Those of phases, which end side by side, are in no order.
+// indexes refuses impossible batch indexes. Those of phases, which end side by side, are in no order.
 func (f *faults) indexes(where string, indexes []int) {
 	for i, n := range indexes {
 		if n < 0 || n > math.MaxInt32 {
@@ -112,8 +112,8 @@ func (f *faults) indexes(where string, indexes []int) {
 	}
 }
 
-// times refuses times out of range, and those of system series that do not increase. Phases are recorded by whoever ends one, so
-// their times may come in any order.
+// times refuses times out of range, and times of system series that do not increase. Phases are recorded by the goroutine that ends
+// them, so their times may come in any order.
 func (f *faults) times(where string, b Batch) {
 	for i, at := range b.Times {
 		switch {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// Interval is the time between two samples: a mean of seconds would hide moments of saturation.
+	// Interval is the time between two samples: a mean over seconds would hide moments of saturation.
 	Interval = 100 * time.Millisecond
 	// FlushInterval is the time between two uploads.
 	FlushInterval = 10 * time.Second
@@ -36,7 +36,7 @@ const (
 // Settings of profiling, as a project or a request gives them.
 type Settings struct {
 	Enabled bool `json:"enabled"`
-	// StartOnBatch is the batch index at which the agent becomes active, EndAfterBatch the last one at which it is; nil: there is none.
+	// StartOnBatch is the first batch index at which the agent is active, EndAfterBatch the last one; nil for no end.
 	StartOnBatch  int  `json:"start_on_batch,omitempty"`
 	EndAfterBatch *int `json:"end_after_batch,omitempty"`
 	// SystemMetrics and Timings are the kinds of series that are recorded.
@@ -58,10 +58,10 @@ func (s Settings) Check() error {
 // Config describes an agent.
 type Config struct {
 	Settings
-	// LocalRank and GlobalRank number the processes of a job: those on this machine, and all of them. The first one of a machine
-	// records system metrics, the first one of all timings. A job of one process has 0 twice.
+	// LocalRank and GlobalRank number the processes of a job: those on this machine, and all of them. The first process of a machine
+	// records system metrics, the first of all records timings. A job of one process has 0 for both.
 	LocalRank, GlobalRank int
-	// Attempt identifies this attempt at the run: another attempt has another one, and so other series. Host is the machine.
+	// Attempt identifies this attempt at the run: other attempts have other series. Host is the machine.
 	Attempt, Host string
 	// Job are the collectors of the job's control group.
 	Job []Collector
@@ -73,7 +73,7 @@ type Config struct {
 	Log    *slog.Logger
 	// Now is the clock. Its monotonic reading measures time.
 	Now func() time.Time
-	// Alarm returns what the agent waits with between samples, [NewAlarm] outside of tests; nil: a timer of Go.
+	// Alarm returns the alarm of the pauses between samples, [NewAlarm] outside of tests; nil for a timer of Go.
 	Alarm func() Alarm
 }
 
@@ -106,9 +106,10 @@ func (c Config) timings() bool { return c.Enabled && c.Timings && c.GlobalRank =
 type Collector interface {
 	// Name tells people what is read.
 	Name() string
-	// Collect reads the source. It does not wait for anything. What it returns is valid until the next call. The context is that of the agent: what is started here ends with it.
+	// Collect reads the source. It does not wait for anything. Its result is valid until the next call. The context is the agent's
+	// and ends what Collect starts.
 	Collect(ctx context.Context) (Collected, error)
-	// Close ends what Collect has started. It is called once, also if Collect never was.
+	// Close ends what Collect has started. It is called once, even if Collect was not.
 	Close() error
 }
 
@@ -136,15 +137,16 @@ type HostLock interface {
 	Unlock() error
 }
 
-// Sender delivers uploads to whoever stores them.
+// Sender delivers uploads to their store.
 type Sender interface {
 	// Send delivers an upload and returns nil once it is stored. It ends when the context does. The error is [ErrRefused] if
-	// sending it again is in vain, and [ErrNoReceiver] if sending anything is; after any other, the same upload may be sent a second time and must then be stored once.
+	// sending this upload again is in vain, and [ErrNoReceiver] if sending any is; after any other error, the same upload may be
+	// sent a second time and must then be stored once.
 	Send(ctx context.Context, u Upload) error
 }
 
 // ErrRefused is the error of an upload that the receiver refused for good.
 var ErrRefused = errors.New("the receiver refused the upload")
 
-// ErrNoReceiver is an [ErrRefused] that tells that nobody takes uploads: no other one is sent.
+// ErrNoReceiver is an [ErrRefused] of a receiver that takes no uploads at all: no other one is sent.
 var ErrNoReceiver = fmt.Errorf("%w, and takes none", ErrRefused)

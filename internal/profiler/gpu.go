@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// freshGPU is the age up to which a line of nvidia-smi is a reading. It prints one per GPU every 100 ms, later if the driver is busy.
+	// freshGPU is the greatest age of a line of nvidia-smi that is a reading. Each GPU has one every 100 ms, later if the driver is busy.
 	freshGPU = time.Second
 	// maxGPUs bounds the number of devices.
 	maxGPUs = 64
@@ -26,8 +26,8 @@ const (
 // gpuFields are the columns of a line, one line per GPU: "GPU-5a1b…, 12, 15360". Memory is in MiB; see nvidia-smi --help-query-gpu.
 var gpuFields = []string{"uuid", "utilization.gpu", "memory.free"}
 
-// GPUs collects what GPUs do, from one nvidia-smi that lives as long as the agent samples. A machine without it has no GPU that can
-// be read. One that breaks is not started again.
+// GPUs collects what GPUs do, from one nvidia-smi that lives as long as the agent samples. A machine without nvidia-smi has no GPU
+// that can be read. A broken nvidia-smi is not started again.
 type GPUs struct {
 	start  func(context.Context) (io.ReadCloser, error)
 	now    func() time.Time
@@ -37,11 +37,11 @@ type GPUs struct {
 
 	mu     sync.Mutex
 	latest map[string]gpu // by UUID
-	broken error          // until it has been told
+	broken error          // until Collect has returned it
 	absent string         // why there will be no readings
 }
 
-// gpu is the last line of a device. What it does not report is nil.
+// gpu is the last line of a device. Values not reported are nil.
 type gpu struct {
 	util, free *float64
 	at         time.Time
@@ -56,8 +56,8 @@ func NewGPUs(start func(context.Context) (io.ReadCloser, error), now func() time
 // Name implements [Collector].
 func (g *GPUs) Name() string { return "GPUs" }
 
-// Collect returns the last reading of each GPU, unless it is older than a second. A failure of nvidia-smi is returned once, and is
-// the reason of the absence afterwards.
+// Collect returns the last reading of each GPU, unless it is older than a second. It returns a failure of nvidia-smi once, and then
+// gives it as the reason of the absence.
 func (g *GPUs) Collect(ctx context.Context) (Collected, error) {
 	if !g.begun {
 		g.begun = true
@@ -122,7 +122,7 @@ func (g *GPUs) follow(ctx context.Context, output io.ReadCloser) {
 	}
 }
 
-// noGPU is the line of an nvidia-smi on a machine that has the driver and no device.
+// noGPU is the line printed by nvidia-smi on a machine that has the driver and no device.
 const noGPU = "No devices were found"
 
 // keep keeps a line.
@@ -150,7 +150,7 @@ func (g *GPUs) keep(line string) error {
 	return nil
 }
 
-// fail ends the readings with the first of all reasons. An error is one that people should see.
+// fail ends the readings with the first reason given. An error is one that people should see.
 func (g *GPUs) fail(reason string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -169,13 +169,13 @@ func (g *GPUs) Close() error {
 		return nil
 	}
 	g.fail("the agent has ended", nil)
-	_ = g.output.Close() // what was wrong with it, Collect has told
+	_ = g.output.Close() // Collect has told its errors
 	<-g.done
 	return nil
 }
 
-// NvidiaSMI starts nvidia-smi. Its output ends with the program; closing it ends the program, and returns what was wrong with one
-// that had ended by itself.
+// NvidiaSMI starts nvidia-smi. Its output ends with the program; closing it ends the program, and returns the error of a program
+// that had already ended by itself.
 func NvidiaSMI(ctx context.Context) (io.ReadCloser, error) {
 	path, err := exec.LookPath("nvidia-smi")
 	if err != nil {
@@ -185,7 +185,7 @@ func NvidiaSMI(ctx context.Context) (io.ReadCloser, error) {
 		"-lms", strconv.FormatInt(Interval.Milliseconds(), 10))
 }
 
-// program is a running program, to be read.
+// program is a running program whose output is read.
 type program struct {
 	io.Reader
 	command *exec.Cmd
@@ -231,7 +231,7 @@ func (p *program) Close() error {
 	return p.ended
 }
 
-// prefix keeps the first bytes of what is written to it.
+// prefix keeps the first bytes written to it.
 type prefix struct {
 	text []byte
 	room int

@@ -11,16 +11,16 @@ import (
 const (
 	// meterInterval is the time between two readings during a measured command.
 	meterInterval = time.Second
-	// shortest is the time below which the growth of a counter is no maximum: kernels update counters in steps.
+	// shortest is the shortest time in which the growth of a counter counts as a maximum: kernels update counters in steps.
 	shortest = meterInterval / 2
 )
 
-// Meter sums up a whole attempt, also the time in which its agent is not active: it reads the collectors at the beginning and at the
-// end of each measured command, and every second of it. Begin, End and Close wait for a reading, but not longer than half an interval of
-// samples: once one takes longer, there are no more. They are called from one goroutine, Phase from any.
+// Meter sums up a whole attempt, including the time when its agent is not active: it reads the collectors at the beginning and the
+// end of each measured command, and every second in between. Begin, End and Close wait for a reading, but at most half an interval of
+// samples: after a slower one, there are no more. They are called from one goroutine, Phase from any.
 type Meter struct {
 	cancel context.CancelFunc
-	// asked has what the reading goroutine is to do.
+	// asked has the requests to the reading goroutine.
 	asked    chan func(context.Context, *readings)
 	lost     bool // a reading has taken too long
 	commands []Command
@@ -74,9 +74,9 @@ func (m *Meter) Phase(name string, took time.Duration) {
 	p.LongestSeconds = max(p.LongestSeconds, took.Seconds())
 }
 
-// Close ends the meter. It returns what it has summed up, and how much exceeded the bounds of a summary.
+// Close ends the meter. It returns the summary, and how much exceeded its bounds.
 func (m *Meter) Close() (sum Summary, dropped int64) {
-	read := make(chan *readings, 1) // they change no more
+	read := make(chan *readings, 1) // they no longer change
 	m.ask(func(_ context.Context, r *readings) { read <- r })
 	if !m.lost {
 		r := <-read
@@ -129,12 +129,12 @@ type readings struct {
 	sums    map[Series]*SeriesSummary
 	pairs   int
 	dropped int64
-	// during is the batch index of the present command; nil: none runs.
+	// during is the batch index of the present command; nil if none runs.
 	during *int
 	tick   *time.Ticker
 }
 
-// metered is a source with what it has told of the present command.
+// metered is a source with its readings of the present command.
 type metered struct {
 	*source
 	at     time.Time // of its last reading
@@ -144,9 +144,9 @@ type metered struct {
 
 // span is a series during the present command.
 type span struct {
-	// area is the value multiplied by time, in seconds, and summed up.
+	// area is the sum of each value multiplied by its time in seconds.
 	area, time float64
-	// last is the newest value, most the largest one; nil: none counts.
+	// last is the newest value, most the largest one; nil if none counts.
 	last float64
 	most *float64
 }
@@ -155,7 +155,7 @@ type span struct {
 func (r *readings) run(ctx context.Context, asked <-chan func(context.Context, *readings)) {
 	defer func() {
 		for _, s := range r.sources {
-			_ = s.close() // what was wrong with it has shown: it told nothing
+			_ = s.close() // its errors have shown: it had no readings
 		}
 	}()
 	r.tick = time.NewTicker(meterInterval)
@@ -197,7 +197,7 @@ func (r *readings) end(ctx context.Context) {
 	}
 }
 
-// read takes a reading of each source. One that fails tells nothing until the next reading.
+// read takes a reading of each source. One that fails has no value until the next reading.
 func (r *readings) read(ctx context.Context) {
 	for _, s := range r.sources {
 		now := r.now()

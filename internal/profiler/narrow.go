@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Of returns what a summary says of the measured commands of an artifact and a test case, without warm-ups. Series without a value
-// of any of them are left out.
+// Of returns the part of a summary about the measured commands of an artifact and a test case, without warm-ups. It leaves out
+// series without a value of any of them.
 func (s *Summary) Of(artifact, testCase string) Summary {
 	var out Summary
 	wanted := make(map[int]bool)

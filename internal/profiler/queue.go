@@ -3,7 +3,7 @@ package profiler
 import "sync"
 
 const (
-	// maxUploads and maxQueued bound what waits for the network: more than two minutes of a usual machine, and some 10 MB at most.
+	// maxUploads and maxQueued bound the queue for the network: more than two minutes of a usual machine, and some 10 MB at most.
 	maxUploads = 16
 	maxQueued  = 250_000
 )
@@ -34,7 +34,7 @@ func (q *queue) put(u Upload) bool {
 	return true
 }
 
-// close tells the taker that no more will come.
+// close tells the taker that no more uploads will come.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -49,7 +49,7 @@ func (q *queue) signal() {
 	}
 }
 
-// next removes the oldest upload. Without any, more tells whether one may still come.
+// next removes the oldest upload. If there is none, more tells whether one may still come.
 func (q *queue) next() (u Upload, ok, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

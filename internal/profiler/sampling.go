@@ -13,13 +13,13 @@ import (
 type source struct {
 	Collector
 	scope Scope
-	// tracks are the series in the order in which they were first seen, which is mostly that of each sample; known has them by name.
+	// tracks are the series in the order of their first appearance, which is mostly that of each sample; known has them by name.
 	tracks []*track
 	known  map[Series]*track
-	// fresh are the series of the present sample, samples counts these.
+	// fresh are the series of the present sample; samples counts the samples.
 	fresh   []*track
 	samples int
-	// lacking are the metrics whose absence has been told.
+	// lacking are the metrics whose absence has been reported.
 	lacking map[Metric]bool
 	trouble rate.Sometimes
 }
@@ -31,11 +31,11 @@ type track struct {
 	value float64
 	// sample is the number of that sample.
 	sample int
-	// total is the counter then, at its time; counted is set once there was one.
+	// total is the counter at that sample, at its time; counted is set once there was one.
 	total   float64
 	at      time.Time
 	counted bool
-	// place gathers the values; nil: none has been found.
+	// place gathers the values; nil if none has been found.
 	place *place
 }
 
@@ -51,8 +51,8 @@ func sources(scope Scope, collectors []Collector) []*source {
 // slowest is the longest time that a reading may take. The moment of a slower one is not known well enough for a rate.
 const slowest = Interval / 2
 
-// sample reads the collector; now is the present time. It returns the series with a value, until the next sample. A failure costs this
-// sample only: the next rate is that since the last successful one.
+// sample reads the collector; now is the present time. It returns the series with a value, valid until the next sample. A failure costs
+// this sample only: the next rate is the one since the last successful sample.
 //
 // It runs ten times a second beside a measurement, so it looks up nothing that it knows from the sample before.
 func (s *source) sample(ctx context.Context, now time.Time, clock func() time.Time) (fresh []*track, absent []Absence, err error) {
@@ -110,7 +110,7 @@ func (s *source) track(i int, v Value) *track {
 	t := s.known[series]
 	if t == nil {
 		t = &track{Series: series, unit: series.Unit()}
-		// Beyond, values are refused; a source that invents names must not be remembered for each.
+		// Further values are refused: a source that invents names must not be remembered for each.
 		if len(s.tracks) < MaxSystemSeries {
 			s.known[series] = t
 			s.tracks = append(s.tracks, t)
@@ -120,7 +120,7 @@ func (s *source) track(i int, v Value) *track {
 }
 
 // perSecond returns the growth of a counter since the last sample. There is none at first, when no time has passed, and when the
-// counter ran backwards: this sample is then the one to start from.
+// counter ran backwards: then the next growth counts from this sample.
 func (t *track) perSecond(value float64, now time.Time) (float64, bool) {
 	before, passed, known := t.total, now.Sub(t.at), t.counted
 	t.total, t.at, t.counted = value, now, true
@@ -130,7 +130,7 @@ func (t *track) perSecond(value float64, now time.Time) (float64, bool) {
 	return (value - before) / passed.Seconds(), true
 }
 
-// failed logs what kept a source from being read, at most once a minute.
+// failed logs the error of a source, at most once a minute.
 func (s *source) failed(log *slog.Logger, err error) {
 	s.trouble.Do(func() {
 		name := "one without a name"
@@ -141,7 +141,7 @@ func (s *source) failed(log *slog.Logger, err error) {
 
 func (s *source) close() error { return guarded(func() error { return s.Close() }) }
 
-// turn is the right to record the machine, which one agent of a host has. It keeps it until it leaves.
+// turn is the right to record the machine, which one agent of a host has until it leaves.
 type turn struct {
 	lock    HostLock
 	trouble rate.Sometimes

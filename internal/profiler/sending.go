@@ -55,7 +55,7 @@ func (s *shipping) run(ctx context.Context) {
 	}
 }
 
-// abandon counts what will not be sent any more.
+// abandon counts the values that will not be sent any more.
 func (s *shipping) abandon() {
 	s.queue.close()
 	for u, ok, _ := s.queue.next(); ok; u, ok, _ = s.queue.next() {
@@ -108,7 +108,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// guarded calls what the agent was given, and turns a panic into an error: a run must not end by it.
+// guarded calls a function given to the agent, and turns a panic into an error: a panic must not end a run.
 func guarded(call func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -28,7 +28,7 @@ const (
 type Scope string
 
 const (
-	// ScopeMachine is the whole machine with all that runs on it. One agent of a host records it.
+	// ScopeMachine is the whole machine with everything that runs on it. One agent of a host records it.
 	ScopeMachine Scope = "machine"
 	// ScopeJob is the job's control group.
 	ScopeJob Scope = "job"
@@ -74,7 +74,7 @@ type Series struct {
 	Scope Scope `json:"scope"`
 	// Name is a [Metric], or the name of a phase.
 	Name string `json:"name"`
-	// Device is the part of the machine: a CPU ("cpu3"), a network interface, the UUID of a GPU; empty: all together.
+	// Device is the part of the machine: a CPU ("cpu3"), a network interface, the UUID of a GPU; empty for all together.
 	Device string `json:"device,omitempty"`
 }
 
@@ -99,8 +99,8 @@ func (s Series) compare(other Series) int {
 	return cmp.Or(strings.Compare(string(s.Scope), string(other.Scope)), strings.Compare(s.Name, other.Name), strings.Compare(s.Device, other.Device))
 }
 
-// Batch holds the values of one series of about ten seconds. The three slices are equally long: one value each, with the batch
-// index then current, and the time.
+// Batch holds the values of one series from about ten seconds. The three slices are equally long: for each value, the batch index
+// then current, and the time.
 type Batch struct {
 	Series
 	Unit Unit `json:"unit"`
@@ -112,15 +112,15 @@ type Batch struct {
 	Sequence int       `json:"sequence"`
 	Values   []float64 `json:"values"`
 	Batches  []int     `json:"batches"`
-	// Times are in UTC. Within an attempt they advance with the monotonic clock, also when the system's clock is set. A timing has
-	// the time at which the phase ended.
+	// Times are in UTC. Within an attempt they advance with the monotonic clock, even when the system's clock is set. The time of a
+	// timing is the end of the phase.
 	Times Times `json:"times"`
 }
 
 // Times are a column of a batch.
 type Times []time.Time
 
-// MarshalJSON encodes them as encoding/json would, with one allocation instead of one for each.
+// MarshalJSON encodes the times as encoding/json would, with one allocation instead of one for each.
 func (t Times) MarshalJSON() ([]byte, error) {
 	if t == nil {
 		return []byte("null"), nil
@@ -155,7 +155,7 @@ type Upload struct {
 	Host    string    `json:"host"`
 	Batches []Batch   `json:"batches"`
 	Absent  []Absence `json:"absent,omitempty"`
-	// Summary is in the last upload of an attempt; nil: others follow, or the attempt was cut off.
+	// Summary is in the last upload of an attempt; nil if others follow, or the attempt was cut off.
 	Summary *Summary `json:"summary,omitempty"`
 	// DroppedTotal counts the values that this attempt has measured and lost so far.
 	DroppedTotal int64 `json:"dropped_total"`

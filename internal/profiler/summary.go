@@ -1,6 +1,6 @@
 package profiler
 
-// Bounds of a [Summary]. What exceeds them is left out by the agent, counted as dropped, and refused by the receiver.
+// Bounds of a [Summary]. The agent leaves out what exceeds them and counts it as dropped; the receiver refuses it.
 const (
 	// MaxCommands is the largest number of measured commands that a summary names.
 	MaxCommands = 10_000
@@ -10,8 +10,8 @@ const (
 	MaxLabelBytes = 500
 )
 
-// Summary holds what is kept of a whole attempt, also of the time in which its agent was not active. The last upload of an attempt
-// carries it; an attempt without one was cut off.
+// Summary sums up a whole attempt, including the time when its agent was not active. The last upload of an attempt carries it; an
+// attempt without one was cut off.
 type Summary struct {
 	// Commands are the measured commands, in ascending order of their batch indexes.
 	Commands []Command `json:"commands,omitempty"`
@@ -24,10 +24,10 @@ type Summary struct {
 // Command says which measurement a batch index stands for.
 type Command struct {
 	Batch int `json:"batch"`
-	// Artifact is the tag of what is measured, Case names the test case; both as the job writes them.
+	// Artifact is the tag of the measured artifact, Case names the test case; both as the job writes them.
 	Artifact string `json:"artifact,omitempty"`
 	Case     string `json:"case,omitempty"`
-	// Iteration counts from 1; 0: there is none. WarmUp marks one whose result is not kept.
+	// Iteration counts from 1; 0 means none. WarmUp marks an iteration whose result is not kept.
 	Iteration int  `json:"iteration,omitempty"`
 	WarmUp    bool `json:"warm_up,omitempty"`
 }
@@ -39,7 +39,7 @@ type SeriesSummary struct {
 	// Batches are the indexes of the commands, ascending.
 	Batches []int `json:"batches"`
 	// Mean of a counter is its growth during the command divided by the command's time. Max is the largest such value of a second
-	// of it, and the mean of a command that took less. Of other values there is a reading each second.
+	// of it, or the mean of a shorter command. Other values have a reading each second.
 	Mean []float64 `json:"mean"`
 	Max  []float64 `json:"max"`
 }

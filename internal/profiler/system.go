@@ -75,7 +75,7 @@ type collector struct {
 	name    string
 	collect func(*Collected) error
 	closer  io.Closer
-	// latest holds the answer of the last call. It is used again: fresh memory costs more than the sample.
+	// latest holds the answer of the last call. It is reused: fresh memory costs more than the sample.
 	latest Collected
 }
 
@@ -90,7 +90,7 @@ func (c *collector) Collect(context.Context) (Collected, error) {
 	return c.latest, nil
 }
 
-// Close closes the whole source. Parts of it that are read later open it again.
+// Close closes the whole source. Later reads of its parts open it again.
 func (c *collector) Close() error { return c.closer.Close() }
 
 func (c *Collected) value(metric Metric, value float64) {
@@ -108,7 +108,7 @@ func (c *Collected) lack(metric Metric, reason string) {
 	c.Absent[metric] = reason
 }
 
-// lackIf notes that metrics are absent if that is the error, which it returns otherwise.
+// lackIf notes that metrics are absent if the error says so, and otherwise returns it.
 func (c *Collected) lackIf(err error, metrics ...Metric) error {
 	var lacking *machine.AbsentError
 	if !errors.As(err, &lacking) {
@@ -128,7 +128,7 @@ type namedCPU struct {
 	name   string
 }
 
-// of returns the CPUs of a reading: mostly the same as in the one before.
+// of returns the CPUs of a reading: mostly the same as in the reading before.
 func (c namedCPUs) of(times map[int]machine.CPUTimes) namedCPUs {
 	same := len(c) == len(times)
 	for _, cpu := range c {
@@ -186,7 +186,7 @@ func (c *Collected) wholeMachine(r machine.Reading, cpus namedCPUs) {
 	faults(MajorPageFaults, r.MajorFaults)
 }
 
-// kinds are the quantities of pressure in the order of series: that of each sample is the same.
+// kinds are the quantities of pressure in the order of series, which is the same in each sample.
 var kinds = []machine.Quantity{machine.CPUPressure, machine.MemoryPressure, machine.IOPressure}
 
 var pressures = map[machine.Quantity]Metric{

@@ -54,9 +54,8 @@ func (w *window) settle() {
 	}
 }
 
-// pace returns how long to wait for the next of the times that are whole multiples of every after the beginning, of which elapsed
-// has passed. Times that have been missed are left out, and so is the next one if less than half an interval remains: two samples
-// never stand closer.
+// pace returns how long to wait for the next whole multiple of every after the beginning, of which elapsed has passed. It leaves out
+// missed times, and the next one if less than half an interval remains: two samples are never closer.
 func pace(elapsed, every time.Duration) time.Duration {
 	wait := every - elapsed%every
 	if elapsed < 0 { // the clock was set back, and has no monotonic part

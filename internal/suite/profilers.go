@@ -61,13 +61,13 @@ type Profiling struct {
 	Requires []Requirement
 	// Measure is the profiler's command instead of the measured one.
 	Measure Measurement
-	// File is the absolute path or glob pattern of what it writes.
+	// File is the absolute path or glob pattern of the profiler's output.
 	File string
-	// Convert prints the file in the format; empty: it has that already.
+	// Convert prints the file in Format; empty if the file has it already.
 	Convert []string
-	// Format of the file, or of what Convert prints.
+	// Format of the file, or of the output of Convert.
 	Format string
-	// Type of samples that is shown first; empty: the file's own choice.
+	// Type of samples to show first; empty leaves the choice to the file.
 	Type string
 	// Timeout bounds the profiler's command.
 	Timeout time.Duration
@@ -88,7 +88,7 @@ func (p *parts) profiler(name string) (profiler, error) {
 	return profiler{}, fmt.Errorf("%w: unknown profiler %q of %s; it has %s", bench.ErrInvalid, name, p.tc.Benchmark, strings.Join(slices.Compact(names), ", "))
 }
 
-// procedureProfilers returns those of the procedure; nil without parts.
+// procedureProfilers returns the profilers of the procedure; nil without parts.
 func (p *parts) procedureProfilers() named[profiler] {
 	if p == nil {
 		return nil
@@ -109,7 +109,7 @@ func (s *Suite) Profilers(benchmark string) []string {
 }
 
 // ProfilerProgram returns the program by which jobs with the profiler are placed; the zero
-// value if it needs none.
+// value if the profiler needs none.
 func (s *Suite) ProfilerProgram(tc bench.TestCase, name string) (bench.Program, error) {
 	parts, err := s.parts(tc, true)
 	if err != nil {
@@ -183,7 +183,7 @@ func (p *parts) profiling(name string, with profiler, paths Paths) (out Profilin
 	return out, nil
 }
 
-// profilers checks what does not need resolved templates.
+// profilers checks everything that does not need resolved templates.
 func (c *checker) profilers(list named[profiler]) {
 	var names []text
 	for _, p := range list {

@@ -73,10 +73,10 @@ type Step struct {
 	// PassEnv names variables of the collector's own environment that Run may
 	// see as well, such as proxy settings for steps that download.
 	PassEnv []string
-	// Network lets Run reach the network. It counts for the steps before a measured command only: those that prepare
-	// always do.
+	// Network lets Run reach the network. It matters only for steps before a measured command: steps that prepare always
+	// reach it.
 	Network bool
-	// Timeout bounds Run; 0: only the limit of all steps together does.
+	// Timeout bounds Run; 0 means that only the limit of all steps together does.
 	Timeout time.Duration
 }
 

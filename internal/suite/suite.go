@@ -197,8 +197,8 @@ func (s *Suite) RequiredMetrics() []bench.Metric {
 	return metrics
 }
 
-// Exact reports whether a metric has no noise, by its kind or as the suite declares, the same for all lines: any change
-// of it counts.
+// Exact reports whether a metric has no noise, by its kind or by the suite's declaration, the same for all lines: any
+// change counts.
 func (s *Suite) Exact(metric bench.Metric) bool {
 	_, unit := metric.Split()
 	return metric.Exact() || slices.ContainsFunc(s.doc.Metrics.Exact, func(m text) bool { return m.value == string(unit) })

@@ -50,8 +50,8 @@ func (i *inspector) governor() Finding {
 	return f
 }
 
-// turbo reads Intel's driver, which says when turbo is off, or another driver, which
-// says when boost is on, for all CPUs and for each frequency policy. The policies
+// turbo reads either Intel's driver, which says when turbo is off, or another driver,
+// which says when boost is on, for all CPUs and for each frequency policy. The policies
 // come first: switching all of them off would hide their own values.
 func (i *inspector) turbo() Finding {
 	f := Finding{Name: "turbo", Grade: Good, Value: "off"}
@@ -63,7 +63,7 @@ func (i *inspector) turbo() Finding {
 	} else if value, ok := i.text(boost); ok {
 		if value == "1" {
 			for _, name := range i.glob(cpuDir + "cpufreq/policy*/boost") {
-				f.changes = append(f.changes, change{name, "0"}) // off already, or not: restoring the common one switches all on
+				f.changes = append(f.changes, change{name, "0"}) // even if off already: restoring the common one switches all on
 			}
 			f.changes = append(f.changes, change{boost, "0"})
 		}
@@ -96,8 +96,8 @@ func (i *inspector) otherCPUs() Finding {
 	return f
 }
 
-// interrupts looks for interrupts that measuring cores may have to serve. Some, those
-// of storage queues for example, are placed by their driver: the kernel shows their
+// interrupts looks for interrupts that measuring cores may have to serve. Some, such as
+// those of storage queues, are placed by their driver: the kernel shows their
 // affinity read-only, and they matter if they are served on a measuring core now.
 func (i *inspector) interrupts() Finding {
 	f := Finding{Name: "interrupts", Grade: Good}
@@ -192,9 +192,9 @@ func (i *inspector) workqueues() Finding {
 }
 
 // without returns cpus without the measuring ones and their siblings, or all other
-// CPUs if none is left, and reports whether one of those was among them. (An
+// CPUs if none is left, and reports whether any of the former was among them. (An
 // interrupt that only a sibling serves would be served anywhere when that goes
-// offline, and stay there when it is back.)
+// offline, and stay there when the sibling is back.)
 func (i *inspector) without(cpus measure.CPUList) (rest measure.CPUList, on bool) {
 	for _, cpu := range cpus {
 		switch {
@@ -215,7 +215,7 @@ func (i *inspector) busy(cpu int) bool {
 	return slices.Contains(i.measuring, cpu) || slices.Contains(i.siblings, cpu)
 }
 
-// running reports whether a program of that name runs.
+// running reports whether a program of this name runs.
 func (i *inspector) running(program string) bool {
 	for _, name := range i.glob("proc/[0-9]*/comm") {
 		if text, _ := i.text(name); text == program {
@@ -240,7 +240,7 @@ func (i *inspector) smt() Finding {
 		return f
 	}
 	if i.exists("sys/fs/cgroup/cpuset/cpuset.cpus") {
-		// They would not get it back: cpuset(7), and cpuset_hotplug_workfn of Linux.
+		// Cpusets would not get a CPU back: cpuset(7), and cpuset_hotplug_workfn of Linux.
 		f.Remedy = "switch SMT off in the firmware: with control groups of version 1, cpusets lose a CPU for good when it goes offline"
 		return f
 	}
@@ -252,7 +252,7 @@ func (i *inspector) smt() Finding {
 	return f
 }
 
-// slowWakeUp is the time to leave an idle state, in microseconds, from which on it
+// slowWakeUp is the shortest time to leave an idle state, in microseconds, that
 // shows in measurements.
 const slowWakeUp = 10
 

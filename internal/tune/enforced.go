@@ -43,7 +43,7 @@ var limits = []Enforcement{
 	{Limit: measure.LimitNice, Purpose: "their priority can be set", Remedy: "run the collector as root"},
 }
 
-// Limits lists all limits of benchmarks, given those that a sandbox with all kinds of them could not enforce.
+// Limits lists all limits of benchmarks, given those that a sandbox with all of them could not enforce.
 func Limits(unenforced []measure.Unenforced) []Enforcement {
 	list := slices.Clone(limits)
 	for i := range list {

@@ -30,9 +30,9 @@ const (
 type Finding struct {
 	Name  string `json:"name"`
 	Grade Grade  `json:"grade"`
-	// Value is the present one in words; empty if there is none.
+	// Value is the present value in words; empty if there is none.
 	Value string `json:"value,omitempty"`
-	// Reason explains a grade other than good, Remedy names what helps.
+	// Reason explains a grade other than good, Remedy names a remedy.
 	Reason string `json:"reason,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
 	// Tunable: [Tuner.Tune] would change it.
@@ -67,7 +67,7 @@ func (r Report) Count(g Grade) int {
 type Machine struct {
 	// Root is "/" outside tests. A container may see its host's /proc and /sys below another directory.
 	Root string
-	// CPUs are those that benchmarks run on; empty means all that this process may use, one for each core.
+	// CPUs are the CPUs that benchmarks run on; empty means all that this process may use, one for each core.
 	CPUs measure.CPUList
 }
 
@@ -101,7 +101,7 @@ func (m Machine) Inspect() (Report, error) {
 	return Report{MeasuringCPUs: i.measuring, OtherCPUs: i.others, Findings: i.findings()}, nil
 }
 
-// NoCPUError reports a CPU that should measure and is not online.
+// NoCPUError reports a measuring CPU that is not online.
 type NoCPUError struct {
 	CPU    int
 	Online measure.CPUList
@@ -128,7 +128,7 @@ func (i *inspector) allowed() measure.CPUList {
 // inspector reads the files of one machine.
 type inspector struct {
 	root string
-	// all: no measuring CPUs were named.
+	// all is set if no measuring CPUs were named.
 	all                       bool
 	online, measuring, others measure.CPUList
 	// siblings share a core with a measuring CPU and should be offline; crowded are measuring CPUs that share a core with
@@ -173,7 +173,7 @@ func (r Report) changes() []record {
 func isCPU(name string) bool { return path.Base(name) == "online" }
 
 // tunable are the patterns of all paths that tuning changes. Restoring writes to no
-// other, whatever the file with the originals says.
+// other path, whatever the file with the originals says.
 func tunable() []string {
 	patterns := []string{
 		cpuDir + "cpufreq/policy[0-9]*/scaling_governor", cpuDir + "cpufreq/policy[0-9]*/boost", cpuDir + "cpufreq/boost",

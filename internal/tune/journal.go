@@ -33,7 +33,7 @@ type journal struct {
 	At      time.Time `json:"at"`
 	// Boot identifies the start of the machine that the originals belong to; empty if the kernel does not tell.
 	Boot string `json:"boot_id,omitempty"`
-	// CPUs are those that were kept quiet.
+	// CPUs are the CPUs that were kept quiet.
 	CPUs measure.CPUList `json:"measuring_cpus,omitempty"`
 	// Complete is set once every change has been made. Without it, the process ended midway.
 	Complete bool `json:"complete"`
@@ -75,7 +75,7 @@ func (a archive) read() (*journal, error) {
 		return nil, fmt.Errorf("%s was written by another version of benchloom (format %d, this one reads %d): restore the settings with that version", a.path(), j.Version, journalVersion)
 	}
 	for _, r := range j.Settings {
-		// The file may come from somebody who may not write to every path.
+		// The file may come from an account that may not write to every path.
 		if !mayTune(r.Path) {
 			return nil, fmt.Errorf("%s names %q, which is no setting that benchloom changes; nothing is restored: look at the file, and remove it", a.path(), r.Path)
 		}
@@ -84,7 +84,7 @@ func (a archive) read() (*journal, error) {
 }
 
 // write replaces the journal. When it returns, the journal survives a crash of the
-// machine; if it fails, the previous one is still there.
+// machine; if it fails, the previous journal is still there.
 func (a archive) write(j journal) error {
 	text, err := json.MarshalIndent(j, "", "  ")
 	if err != nil {

@@ -51,7 +51,7 @@ func (s fileSetting) Write(value string) error {
 	if err != nil {
 		return err
 	}
-	// The kernel takes a value from a single write and refuses it there.
+	// The kernel takes or refuses a value in a single write.
 	_, err = f.WriteString(value)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err

@@ -37,7 +37,7 @@ func (i *inspector) swap() Finding {
 	return f
 }
 
-// toggle is a setting that should have the value off.
+// toggle is a setting whose value should be off.
 type toggle struct {
 	name, path, off string
 	missing, reason string
@@ -89,7 +89,7 @@ func (i *inspector) hugePages() Finding {
 	return f
 }
 
-// counters are user-space counters of own processes, allowed up to 2; see
+// counters looks at user-space counters of own processes, allowed up to 2; see
 // perf_event_paranoid in Documentation/admin-guide/sysctl/kernel.rst of Linux.
 func (i *inspector) counters() Finding {
 	f := Finding{Name: countersName, Grade: Good}

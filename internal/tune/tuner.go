@@ -73,9 +73,9 @@ type Outcome struct {
 
 // Tune changes the settings that disturb measurements on the machine's CPUs. An
 // earlier tuning is restored first. Settings that cannot be changed are listed in the
-// outcome. The error is [ErrBusy] if another process is at it, and [ErrNotPermitted]
-// if this process lacks the permission for all of them. If the context ends, what was
-// changed is restored.
+// outcome. The error is [ErrBusy] if another process changes them now, and
+// [ErrNotPermitted] if this process lacks the permission for all of them. If the
+// context ends, changes are undone.
 func (t Tuner) Tune(ctx context.Context) (Outcome, error) {
 	var out Outcome
 	earlier, err := t.archive().read()
@@ -83,7 +83,7 @@ func (t Tuner) Tune(ctx context.Context) (Outcome, error) {
 		return out, err
 	}
 	if earlier == nil {
-		// A caller who may not change anything creates no directory either.
+		// A caller who may not change anything does not create a directory either.
 		if possible, err := t.possible(&out); err != nil || !possible {
 			return out, err
 		}
@@ -127,8 +127,8 @@ func (t Tuner) Tune(ctx context.Context) (Outcome, error) {
 }
 
 // possible reports whether at least one setting needs to be changed and can be. If
-// none can, the outcome lists them; the error is [ErrNotPermitted] if a permission is
-// lacking.
+// none can, the outcome lists them; the error is [ErrNotPermitted] for lack of a
+// permission.
 func (t Tuner) possible(out *Outcome) (bool, error) {
 	report, err := t.Inspect()
 	if err != nil {
@@ -151,7 +151,7 @@ func (t Tuner) possible(out *Outcome) (bool, error) {
 	return false, nil
 }
 
-// apply makes the changes of a stored journal from the first-th on.
+// apply makes the changes of a stored journal, starting at index first.
 func (t Tuner) apply(ctx context.Context, j journal, first int, out *Outcome) error {
 	made := slices.Clone(j.Settings[:first])
 	for _, r := range j.Settings[first:] {
@@ -193,7 +193,7 @@ func (t Tuner) Restore(ctx context.Context) (Outcome, error) {
 }
 
 // Recover restores the settings if an earlier process ended while it was changing
-// or restoring them. It leaves a complete tuning alone, and one that is under way.
+// or restoring them. It leaves alone a complete tuning, and one that is under way.
 func (t Tuner) Recover(ctx context.Context) (Outcome, error) {
 	out, err := t.restoreIf(ctx, func(j *journal) bool { return !j.Complete && j.isOf(t.boot()) })
 	if errors.Is(err, ErrBusy) {

@@ -33,9 +33,9 @@ type Layout struct {
 // collectors. Spec lists collectors by size class ("2x1,1x4": two of class 1, one of
 // class 4); empty means one collector with all remaining cores.
 //
-// Cores are shared only if share is set: collectors share the cores that the services leave,
-// and only one whose class exceeds their number has the services' core, too. A collector that
-// shares cores, or the machine with another collector, is marked co-located.
+// Cores are shared only if share is set: collectors share the cores that the services leave, and
+// only a collector whose class exceeds their number also gets the services' core. A collector
+// that shares cores, or the machine with another collector, is marked co-located.
 func Plan(cores measure.CPUList, spec string, share bool) (Layout, error) {
 	if len(cores) == 0 {
 		return Layout{}, fmt.Errorf("planning collectors: this machine shows no cores")

@@ -8,8 +8,8 @@ import (
 // passwordWord is a password in a list of settings, as in "host=db password='a b' user=x".
 var passwordWord = regexp.MustCompile(`(?i)\b((?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|(?:[^\s\\]|\\.)*)`)
 
-// withoutPassword returns the address of a database, a URL or a list of settings, with xxxxx for its passwords. What is
-// neither is left out.
+// withoutPassword returns the address of a database, a URL or a list of settings, with xxxxx for its passwords. Anything
+// else is left out.
 func withoutPassword(database string) string {
 	u, err := url.Parse(database)
 	if err != nil || u.Scheme == "" {

@@ -13,7 +13,7 @@ import (
 // isolationOff is the value of Isolation that switches it off.
 const isolationOff = "off"
 
-// accountFile holds the name of the account that a collector had last, in its state directory.
+// accountFile holds the name of a collector's last account, in its state directory.
 const accountFile = "account"
 
 // lease reserves an account for each collector's benchmarks, and makes those that are missing. Without root there are none: all
@@ -42,7 +42,7 @@ func (s *stack) lease(ctx context.Context) error {
 		}
 		s.Log.InfoContext(ctx, "made accounts for benchmarks, users without rights", "accounts", strings.Join(names, ", "))
 	}
-	// The accounts pass through to what is theirs, and list nothing.
+	// The accounts pass through to their own directories, and list nothing.
 	if err := os.Chmod(s.state.Dir(), 0o711); err != nil {
 		return fmt.Errorf("opening the state directory to accounts of benchmarks: %w", err)
 	}

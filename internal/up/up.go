@@ -49,9 +49,9 @@ type Options struct {
 	// AllowedHosts are names by which clients may call the servers, besides loopback
 	// addresses: those that a proxy passes on.
 	AllowedHosts []string
-	// ClosedRead requires a token for reading, OpenRead none whatever AllowedHosts holds.
+	// ClosedRead requires a token for reading, OpenRead none, whatever AllowedHosts holds.
 	ClosedRead, OpenRead bool
-	// MemoryBytes is the memory for all collectors, divided by size class; 0: not known,
+	// MemoryBytes is the memory for all collectors, divided by size class; 0 if it is not known
 	// and they are not limited.
 	MemoryBytes int64
 	// Bounds are flags of collectors that limit what each benchmark uses, such as --disk 20GiB; those left out have their
@@ -81,7 +81,7 @@ const (
 	AddressDatabase   = "database"
 	TokenUser         = "admin"
 	TokenCollector    = "collector"
-	// TokenTemporal is the one with which API and orchestrator call Temporal.
+	// TokenTemporal is the token with which API and orchestrator call Temporal.
 	TokenTemporal = "temporal"
 )
 
@@ -148,7 +148,7 @@ type stack struct {
 	processes []devstack.Process
 	nextPort  int
 	leases    []*accounts.Lease
-	// temporal is the embedded server; nil: another one is used.
+	// temporal is the embedded server; nil if another one is used.
 	temporal *devstack.Temporal
 }
 
@@ -214,7 +214,7 @@ func (s *stack) compose(ctx context.Context) error {
 		if slot.CoLocated || s.CoLocated {
 			argv = append(argv, "--co-located")
 		}
-		var cpus measure.CPUList // all: it keeps off those of its benchmarks
+		var cpus measure.CPUList // all: it keeps off the CPUs of its benchmarks
 		if slot.Shared {
 			// Others' commands disturb its own there. The services wait for their core.
 			cpus = slot.CPUs
@@ -272,8 +272,8 @@ func (s *stack) addStores(ctx context.Context) error {
 	return nil
 }
 
-// withTemporalToken adds the token for the embedded Temporal to a command line. Another
-// server is told who calls by Temporal's own environment configuration.
+// withTemporalToken adds the token for the embedded Temporal to a command line. Temporal's own
+// environment configuration tells other servers who calls.
 func (s *stack) withTemporalToken(argv []string) []string {
 	if s.temporal == nil {
 		return argv
@@ -281,7 +281,7 @@ func (s *stack) withTemporalToken(argv []string) []string {
 	return append(argv, "--temporal-token-file", s.state.Path("tokens", TokenTemporal))
 }
 
-// Namespace returns the settings that Benchloom needs of its Temporal namespace.
+// Namespace returns the settings that Benchloom needs in its Temporal namespace.
 func Namespace(name string) devstack.Namespace {
 	attributes := make(devstack.SearchAttributes)
 	for _, key := range protocol.SearchAttributes() {
@@ -305,8 +305,8 @@ func (s *stack) add(p devstack.Process, database bool) {
 	s.processes = append(s.processes, p)
 }
 
-// memoryLimit returns the limit of the Go runtime of a group of processes. Small heaps leave more memory to benchmarks; that
-// of the API has room for two pages of large projects beside what it keeps, or it would collect garbage most of the time.
+// memoryLimit returns the limit of the Go runtime of a group of processes. Small heaps leave more memory to benchmarks; the API's
+// has room for two pages of large projects beside what it keeps, or it would collect garbage most of the time.
 func memoryLimit(group int) string {
 	if group == groupAPI {
 		return "88MiB"
@@ -394,7 +394,7 @@ func ready(address string) func(context.Context) error {
 			return err
 		}
 		defer response.Body.Close()
-		// A process whose only trouble is a short disk has started, and tells.
+		// A process whose only trouble is a short disk has started, and reports it.
 		if response.StatusCode != http.StatusOK && response.Header.Get(diskspace.ShortHeader) == "" {
 			return fmt.Errorf("%s answers %s", address, response.Status)
 		}

@@ -1,10 +1,10 @@
-// Package columns packs the samples of a batch as bytes: some 5 to 13 for each instead of the 40 of a row with three columns.
+// Package columns packs the samples of a batch into some 5 to 13 bytes each, instead of the 40 of a row with three columns.
 //
-// Values keep all their bits. Each is written as its difference to the one before, by exclusive or, without the zero bytes at
-// both ends: what does not change takes one byte. Batch indexes are runs, times are in microseconds and change by little from step to step.
+// Values keep all their bits. Each is written as its difference from the one before, by exclusive or, without the zero bytes at
+// both ends: an unchanged value takes one byte. Batch indexes are runs. Times are in microseconds; their steps change little.
 //
-// Each list of samples has one encoding, and no other is accepted: equal samples are equal bytes. The first byte is the version;
-// bytes of an unknown one are refused, as are bytes that are cut off, have a rest, or claim more than they hold.
+// Each list of samples has exactly one accepted encoding: equal samples are equal bytes. The first byte is the version. Bytes of an
+// unknown version are refused, as are bytes that are cut off, have a rest, or claim more than they hold.
 //
 // The package is pure. It must not know where the bytes are kept, nor what is sampled.
 package columns
@@ -21,7 +21,7 @@ import (
 // Version is the version of the layout.
 const Version = 1
 
-// ErrCorrupt reports bytes that no samples have as their encoding.
+// ErrCorrupt reports bytes that are not the encoding of any samples.
 var ErrCorrupt = errors.New("no packed samples of this version")
 
 // ErrUneven reports columns of different lengths.
@@ -32,7 +32,7 @@ type Samples struct {
 	Values []float64
 	// Batches are batch indexes.
 	Batches []int
-	// Times are exact to a microsecond: what is below is dropped.
+	// Times are exact to a microsecond: finer parts are dropped.
 	Times []time.Time
 }
 
@@ -50,7 +50,7 @@ func Pack(s Samples) ([]byte, error) {
 	return appendValues(b, s.Values), nil
 }
 
-// appendRuns writes each stretch of equal numbers as its length and its difference to the one before.
+// appendRuns writes each stretch of equal numbers as its length and its difference from the one before.
 func appendRuns(b []byte, numbers []int) []byte {
 	before := int64(0)
 	for i := 0; i < len(numbers); {
@@ -66,7 +66,7 @@ func appendRuns(b []byte, numbers []int) []byte {
 	return b
 }
 
-// appendTimes writes by how much each step between two times differs from the step before.
+// appendTimes writes the difference of each step between two times from the step before.
 func appendTimes(b []byte, times []time.Time) []byte {
 	var before, step int64
 	for _, t := range times {
@@ -78,7 +78,7 @@ func appendTimes(b []byte, times []time.Time) []byte {
 }
 
 // appendValues writes the bytes of each value that differ from the one before. The first byte tells how many zero bytes were left
-// out before them, and how many there are.
+// out before them, and their number.
 func appendValues(b []byte, values []float64) []byte {
 	before := uint64(0)
 	for _, v := range values {
