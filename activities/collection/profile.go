@@ -130,6 +130,7 @@ func (p *profile) end(ctx context.Context) *profileEnd {
 			bounded, stop := context.WithTimeout(ctx, profiler.EndWithin)
 			defer stop()
 			e.gather()
+			e.lighten(bounded)
 			close(e.gathered)
 			select {
 			case <-e.closed:
@@ -171,15 +172,36 @@ func (e *profileEnd) gather() {
 	last.Summary, last.DroppedTotal = &sum, totals.Dropped+exceeding
 }
 
+// lighten sends samples that are too many to go with the end of the run. What is left goes with
+// it: a run whose samples the API does not take in time still has its summary, which counts them
+// as dropped.
+func (e *profileEnd) lighten(ctx context.Context) {
+	if len(e.uploads) == 1 && e.uploads[0].Values() <= maxRestValues {
+		return
+	}
+	last := e.uploads[len(e.uploads)-1]
+	rest := profiler.Upload{
+		Attempt: e.config.Attempt, Host: e.config.Host, Batches: []profiler.Batch{}, Summary: last.Summary, DroppedTotal: last.DroppedTotal,
+	}
+	for _, u := range e.uploads {
+		u.Summary = nil
+		if err := e.sender.send(ctx, u); err != nil {
+			e.log.DebugContext(ctx, "samples of the run are lost", "error", err)
+			rest.DroppedTotal += int64(u.Values())
+		}
+	}
+	e.uploads = []profiler.Upload{rest}
+}
+
 const (
-	// restWithin bounds how long the end of a run waits for its last samples. They are sent by
-	// themselves if they take longer.
-	restWithin = 100 * time.Millisecond
+	// restWithin bounds how long the end of a run waits for its last samples. It is a little more
+	// than sending them may take.
+	restWithin = profiler.EndWithin + profiler.EndWithin/4
 	// maxRestValues bounds the samples that go with the end of a run: those of a second.
 	maxRestValues = 2000
 )
 
-// rest returns what is to be sent if that is little and there soon; else nil.
+// rest returns the part of the profile that goes with the end of the run; nil if it is not there in time.
 func (e *profileEnd) rest() *profiler.Upload {
 	if e == nil {
 		return nil
@@ -191,9 +213,6 @@ func (e *profileEnd) rest() *profiler.Upload {
 	case <-e.ended:
 		return nil
 	case <-bound.C:
-		return nil
-	}
-	if len(e.uploads) != 1 || e.uploads[0].Values() > maxRestValues {
 		return nil
 	}
 	e.offered = true

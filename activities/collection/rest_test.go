@@ -3,6 +3,8 @@
 package collection_test
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/profiler"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -88,6 +91,52 @@ func TestMuchIsNotHandedInWithTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"start", "log", "finish"}, b.gate.called())
 	b.recorded(key)
+}
+
+// crowd is a source with so many series that the samples of half a second are too many for the end of a run.
+type crowd struct{}
+
+func (crowd) Name() string { return "a crowd" }
+
+func (crowd) Collect(context.Context) (c profiler.Collected, _ error) {
+	for i := range 500 {
+		c.Values = append(c.Values, profiler.Value{Metric: profiler.CPUUsed, Device: fmt.Sprintf("cpu%d", i), Value: 1})
+	}
+	return c, nil
+}
+
+func (crowd) Close() error { return nil }
+
+// Samples that are too many to go with the end are sent before it. Its summary goes with the end
+// all the same, so that only samples are lost if the API does not take them in time.
+func TestTheSummaryOfManySamplesGoesWithTheEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		away func(path string) bool
+		lost bool
+	}{
+		"they arrive": {passed, false},
+		"they do not": {profiles, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := profiled(t, nil)
+			b.Profiling.Machine = func() []profiler.Collector { return []profiler.Collector{crowd{}} }
+			b.gate.refuse(c.away)
+			b.gate.older = false
+			key := b.command("sleep 1.5; echo said")
+			_, err := b.run(key, 1)
+			require.NoError(t, err)
+			called := b.gate.called()
+			require.Equal(t, "batches", called[1])
+			require.Equal(t, "finish", called[len(called)-1])
+			profile, err := b.store.Profile(t.Context(), b.runs(key)[0].ID)
+			require.NoError(t, err)
+			require.Len(t, profile.Attempts, 1)
+			attempt := profile.Attempts[0]
+			require.NotNil(t, attempt.Summary)
+			require.Equal(t, c.lost, attempt.Dropped > 0)
+			require.Equal(t, c.lost, len(attempt.Series) == 0)
+		})
+	}
 }
 
 func TestAFailedCommandIsHandedInWithItsEnd(t *testing.T) {
