@@ -17,8 +17,8 @@ import (
 const shapeColumns = `j.project, j.kind, j.target, j.backend, j.profile, j.cases_digest, j.case_count, j.size_class, j.pool, j.task_queue`
 
 const (
-	// manyKept is the number of jobs from which what is read of them is kept for some
-	// seconds; see package lately.
+	// manyKept is the least number of jobs whose reading is kept for some seconds; see
+	// package lately.
 	manyKept = 1000
 	// pastJobs bounds how many finished jobs are read for each project.
 	pastJobs = 2000
@@ -31,7 +31,7 @@ const (
 // old.
 //
 // Its requests are as they are now. Where a thousand jobs or more are open, or have ended,
-// those may be as old as [lately.Usable]: only estimates follow from them.
+// these may be as old as [lately.Usable]: only estimates are based on them.
 func (s *Store) AdmissionSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (admission.Snapshot, error) {
 	doing := "reading the admission of project " + project
 	// Before the transaction: reading again takes a connection of its own.
@@ -83,7 +83,7 @@ const (
 	betweenProjects = "\n"
 )
 
-// keepEstimates keeps what estimates follow from where that is much.
+// keepEstimates keeps the jobs on which estimates are based where these are many.
 func (s *Store) keepEstimates() {
 	s.foreseen = lately.New(time.Now, func(ctx context.Context, _ string) (f foreseen, err error) {
 		f.jobs, f.more, err = openJobs(ctx, s.pool)

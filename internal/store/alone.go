@@ -7,7 +7,7 @@ import (
 
 // Alone calls do while no other process of the service calls something under the same
 // name: it waits for the others, as long as the context lasts. Its lock belongs to a
-// connection, not to a transaction, so do takes what locks it likes and may last. If that
+// connection, not to a transaction, so do may take any locks and may take long. If that
 // connection breaks, another process may begin while do still runs.
 func (s *Store) Alone(ctx context.Context, name string, do func(context.Context) error) error {
 	conn, err := s.pool.Acquire(ctx)

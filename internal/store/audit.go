@@ -72,8 +72,8 @@ type Preview struct {
 type PreviewedJob struct {
 	// Job is the former one.
 	Job bench.Job
-	// TestCases counts those of them that would be measured; Seconds is the time that they
-	// took last, 0: not known.
+	// TestCases counts its test cases that would be measured; Seconds is the time that they
+	// took last; 0: unknown.
 	TestCases int
 	Seconds   float64
 }
@@ -167,7 +167,7 @@ func sameDocument(a, b json.RawMessage) bool {
 	var x, y any
 	errX := json.Unmarshal([]byte(document(a, "{}")), &x)
 	errY := json.Unmarshal([]byte(document(b, "{}")), &y)
-	textX, _ := json.Marshal(x) // of what was decoded: cannot fail
+	textX, _ := json.Marshal(x) // a decoded value: cannot fail
 	textY, _ := json.Marshal(y)
 	return errX == nil && errY == nil && bytes.Equal(textX, textY)
 }
@@ -184,8 +184,8 @@ func detail(v any) json.RawMessage {
 // AuditFilter narrows a list of operations; zero values do not narrow.
 type AuditFilter struct {
 	Project, Who string
-	// Subject also finds, by a request's ID, the operations on others, such as a job, that have affected the request. Only
-	// these few are looked into.
+	// Subject, if a request's ID, also finds operations on other subjects, such as a job, that have affected the request.
+	// Only the results of these few are searched.
 	Subject string
 	// Before continues a list: it returns only entries older than this one.
 	Before int64

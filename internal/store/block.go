@@ -59,7 +59,8 @@ type block struct {
 // spot identifies a result within a run by test case and artifact.
 type spot struct{ TestCaseID, ArtifactID int64 }
 
-// lock locks the run and its job, and reads what results of it may belong to.
+// lock locks the run and its job, and reads the test cases and artifacts to which its
+// results may belong.
 func (b *block) lock(ctx context.Context, id bench.RunID) error {
 	type row struct {
 		ID int64
@@ -324,8 +325,8 @@ type seriesKey struct {
 	metric   string
 }
 
-// series adds to a batch what finds or creates the series of all statistics. The map is filled
-// once the batch was sent.
+// series adds to a batch the statements that find or create the series of all statistics. The
+// map is filled once the batch has been sent.
 func (c *collections) series(b *pgx.Batch) map[seriesKey]int64 {
 	var keys []seriesKey
 	for _, s := range c.statistics {
@@ -382,7 +383,7 @@ func (b *block) storeErrors(errs []bench.RunError) {
 	}
 }
 
-// count adds to b.last what counts the accepted and superseded results, by what is stored.
+// count adds to b.last a query that counts the accepted and superseded results, by what is stored.
 func (b *block) count(results []bench.TestCaseResult, receipt *bench.BlockReceipt) {
 	seen := make(map[spot]bool)
 	var cases, artifacts []int64

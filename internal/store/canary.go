@@ -21,8 +21,8 @@ const canarySlot = `date_trunc(case when c.set_aside_at is not null then 'hour' 
 const awaitsCanary = `(c.active or c.set_aside_at is not null and not ` + stuck + `) and not exists (
 	select from canary k where k.collector = c.name and (k.slot = ` + canarySlot + ` or k.outcome = '' or coalesce(k.ended_at, k.created_at) > now() - interval '1 hour'))`
 
-// CollectorsWithoutCanary lists by name the live collectors, also those that are set aside,
-// which have not had a canary today or, of those set aside, in this hour.
+// CollectorsWithoutCanary lists by name the live collectors, including those set aside,
+// that have had no canary today or, if set aside, in this hour.
 func (s *Store) CollectorsWithoutCanary(ctx context.Context, offlineAfter time.Duration) ([]bench.Collector, error) {
 	cs, err := all[bench.Collector](ctx, s.pool, `
 		select `+collectorColumns+` from collector_config c where c.`+heardOf("$1")+` and `+awaitsCanary+` order by c.name`, offlineAfter.Seconds())
@@ -48,14 +48,14 @@ const (
 	// canarySources bounds the newest requests of each project among which an artifact
 	// for canaries is looked for.
 	canarySources = 20
-	// canaryAfter is the age of a project's first results from which on it has canaries: a
+	// canaryAfter is the age of a project's first results from which it has canaries: a
 	// service that was just set up is left alone.
 	canaryAfter = time.Hour
 )
 
-// CanarySources lists the artifacts that canaries of a collector may measure: of each
-// project that is not paused and has measured for an hour, the newest one that its pool
-// has measured successfully; the newest first.
+// CanarySources lists the artifacts that canaries of a collector may measure: for each
+// project that is not paused and has measured for an hour, the newest artifact that the
+// collector's pool has measured successfully; the newest first.
 func (s *Store) CanarySources(ctx context.Context, c bench.Collector) ([]CanarySource, error) {
 	type source struct {
 		Project  string
@@ -161,13 +161,13 @@ func (s *Store) OpenCanaries(ctx context.Context) ([]OpenCanary, error) {
 	return open, wrap("listing the canaries", err)
 }
 
-// EndCanary records the outcome of a canary, once, and what follows for its collector. If
-// it failed, the collector takes no jobs but canaries until one passes; it only gets the
-// reason if its pool has no better live collector, or if its machine does other work by
-// configuration (co-located). One that passed removes the reason, whatever it was.
+// EndCanary records the outcome of a canary, once, and its consequences for the collector.
+// If the canary failed, the collector takes no jobs but canaries until one passes; it only
+// gets the reason if its pool has no better live collector, or if its machine does other
+// work by configuration (co-located). A canary that passed removes the reason, whatever it was.
 //
 // setAside reports that this call has set the collector aside, ended that it recorded the
-// outcome: another one may have been first. A collector that was removed is no error.
+// outcome: another call may have been first. A removed collector is no error.
 func (s *Store) EndCanary(ctx context.Context, id int64, outcome bench.CanaryOutcome, message string, offlineAfter time.Duration) (ended, setAside bool, err error) {
 	err = s.inTx(ctx, "ending a canary", func(tx pgx.Tx) error {
 		name, err := value[string](ctx, tx, `select collector from canary where id = $1`, id)
@@ -210,7 +210,7 @@ func (s *Store) LastCanaries(ctx context.Context) ([]bench.Canary, error) {
 	return canaries, wrap("listing the last canaries", err)
 }
 
-// canaryWindow bounds the canaries of a collector from which its noise is known.
+// canaryWindow bounds the canaries of a collector from which its noise is derived.
 const canaryWindow = 60
 
 // CanarySession holds what a canary has measured of one metric of one test case.

@@ -12,14 +12,14 @@ import (
 )
 
 // Chunks: parts of a divided job. Each part is a job; which test cases it measures is decided
-// when a machine begins its first run. From then on they are its own, also when the run is
+// when a machine begins its first run. From then on they are its own, even if the run is
 // lost.
 
 // unformed matches a chunk j that has not begun.
 const unformed = `j.chunk_set is not null and j.started_at is null and j.rerun = 0 and j.status in ('queued', 'handed_out')`
 
 // chunksLock locks chunk $1 that has not begun, together with the others of its job that have
-// not, in the order of their IDs, as everywhere. Another job is not locked.
+// not, in the order of their IDs, as everywhere. A job that is no such chunk is not locked.
 var chunksLock = `
 	select j.id from job_queue j where ` + unformed + ` and j.chunk_set = (select c.chunk_set from job_queue c where c.key = $1) order by j.id for update`
 
@@ -33,9 +33,9 @@ type chunkCase struct {
 }
 
 // formChunk gives a locked chunk the test cases that its machine measures, and divides the
-// others among the chunks that have not begun. Those for which none are left have ended. The
-// caller holds the lock of [chunksLock]. Another job, and one that has begun before, stays as
-// it is.
+// others among the chunks that have not begun. Chunks for which none are left end. The
+// caller holds the lock of [chunksLock]. A job that is no chunk, or has begun before, stays
+// as it is.
 func formChunk(ctx context.Context, tx pgx.Tx, job bench.Job) error {
 	if job.Chunk == 0 {
 		return nil

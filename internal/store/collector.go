@@ -19,12 +19,12 @@ const collectorColumns = `c.name, c.target, c.size_class, c.pool, c.machine_id, 
 	coalesce(c.current_run, '') as current_run,
 	coalesce((select w.version from wanted_version w where w.pool in (c.pool, '') order by w.pool desc limit 1), '') as wanted_version`
 
-// stuck matches a collector c that was set aside until it is started anew: however quiet its machine is, that ends nothing.
+// stuck matches a collector c that was set aside until it is started anew, even if its machine becomes quiet.
 const stuck = `coalesce(c.quiet_from = 'infinity', false)`
 
-// heardOf matches collectors whose last heartbeat is at most that many seconds old. One
-// further in the future was written before the database's clock was set back, and is
-// ignored.
+// heardOf matches collectors whose last heartbeat is at most that many seconds old.
+// Heartbeats further in the future were written before the database's clock was set
+// back, and are ignored.
 func heardOf(seconds string) string {
 	return `last_heartbeat between now() - make_interval(secs => ` + seconds + `) and now() + make_interval(secs => ` + seconds + `)`
 }
@@ -90,7 +90,7 @@ func (e *NewMachineError) Error() string {
 	return fmt.Sprintf("collector %s is the machine with hardware ID %s, and this one has %s", e.Name, e.Was, e.Is)
 }
 
-// mayRegister refuses a collector whose name is another machine's.
+// mayRegister refuses a collector whose name belongs to another machine.
 func mayRegister(ctx context.Context, tx pgx.Tx, c bench.Collector, offlineAfter time.Duration) error {
 	type row struct {
 		Taken, Bound bool
@@ -123,12 +123,12 @@ func list(words []string) []string {
 }
 
 // idleBeatKept is the age up to which the last heartbeat of an idle collector stands for
-// later ones. Each that is recorded writes a page of the log, 8 kB: with one every 3 s that
-// would be most of what an idle installation writes.
+// later ones. Each recorded heartbeat writes a page of the log, 8 kB: at one every 3 s,
+// most of what an idle installation writes.
 const idleBeatKept = 7 * time.Second
 
 // Heartbeat records that a collector is alive, and its current run; run is empty if it is
-// idle. Of an idle collector that has been so for long, one heartbeat in some seconds is
+// idle. For a collector that has been idle for long, one heartbeat every few seconds is
 // recorded. It returns ErrFenced if the collector was registered again since, or removed.
 func (s *Store) Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (bench.Collector, error) {
 	c, err := one[bench.Collector](ctx, s.pool, `

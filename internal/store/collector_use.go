@@ -10,13 +10,13 @@ import (
 	"github.com/benchloom/benchloom/internal/stats/noise"
 )
 
-// CollectorActivity tells since when a collector does what it does.
+// CollectorActivity holds the times of what a collector did last.
 type CollectorActivity struct {
 	Name string
 	// AvailableAt is when it could last take jobs: it was active, and was heard of.
 	AvailableAt time.Time
-	// StartedAt and FinishedAt are those of its newest run; nil: it has had none, or it
-	// has not ended.
+	// StartedAt and FinishedAt are the times of its newest run; nil: it has had no run, or
+	// the run has not ended.
 	StartedAt, FinishedAt *time.Time
 }
 
@@ -82,9 +82,9 @@ func (s *Store) CollectorHours(ctx context.Context, name string, from time.Time,
 
 // RunPage selects a part of the runs of a collector.
 type RunPage struct {
-	// Outcomes are those that count; empty: all, also of runs that have not ended.
+	// Outcomes selects runs by outcome; empty: all runs, including those that have not ended.
 	Outcomes []bench.RunOutcome
-	// Before continues after the run of the former page that began then; nil: the newest.
+	// Before continues a list after the run that began then; nil: from the newest.
 	Before   *time.Time
 	BeforeID bench.RunID
 	Limit    int
@@ -111,7 +111,7 @@ type NoiseOfCollector struct {
 
 // NoiseBeside lists the noise of each series on a collector, in its present surrounding,
 // beside that on all collectors of the surrounding together. A surrounding of which no
-// other collector has sessions has none; pool counts the series that it has.
+// other collector has sessions has no noise of all collectors; pool counts the series that have one.
 func (s *Store) NoiseBeside(ctx context.Context, c bench.Collector) (beside []NoiseOfCollector, pool int, err error) {
 	doing := "reading the noise of collector " + c.Name
 	args := pgx.NamedArgs{"name": c.Name, "class": c.SizeClass, "hardware": c.HardwareID, "co_located": c.CoLocated, "target": c.Target}

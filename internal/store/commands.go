@@ -12,9 +12,9 @@ import (
 )
 
 // CreateCommands records an ad-hoc request for commands together with its jobs, all or
-// nothing. The request needs no admission and depends on nothing stored, so its jobs are
-// waiting at once. Its workflow starts with the first job handed out. The database sets
-// the times.
+// nothing. The request needs no admission and depends on nothing stored, so its jobs
+// wait from the start. Its workflow starts with the first job handed out. The database
+// sets the times.
 //
 // Jobs are read one by one within the transaction, so that memory use does not grow with
 // their number; the iterator must not call the store. Their keys are new, as they contain

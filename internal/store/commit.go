@@ -205,9 +205,9 @@ func (s *Store) RecentCommits(ctx context.Context, project string, limit int) ([
 	return cs, wrap("listing commits of project "+project, err)
 }
 
-// CommitsBetween lists, as far as they are recorded, the commits a and b with their requests
-// and, if both are, those of the branch between them: a and b first, then by descending
-// position, at most limit (1 to 500).
+// CommitsBetween lists those of the commits a and b that are recorded and, if both are, the
+// commits of the branch between them, all with their requests: a and b first, then by
+// descending position, at most limit (1 to 500).
 func (s *Store) CommitsBetween(ctx context.Context, project, a, b string, limit int) ([]CommitRequest, error) {
 	cs, err := all[CommitRequest](ctx, s.pool, `
 		with ends as (

@@ -17,7 +17,7 @@ type ComparedValue struct {
 	Tag       string
 	Value     float64
 	Iteration int
-	// CollectedAt is the begin of the iteration, by the collector's clock.
+	// CollectedAt is the beginning of the iteration, by the collector's clock.
 	CollectedAt time.Time
 	Run         bench.RunID
 	Collector   string
@@ -37,8 +37,8 @@ const maxComparedValues = 5000
 
 // ComparedValues reads the values that a comparison of two artifacts may use of one metric
 // of a test case, in the order of measuring: those of the latest results of both, and those
-// measured in turns with each other. It returns none if there are none, and complete is
-// false if there are more.
+// measured in turns with each other. An empty list is no error; complete is false if there
+// are more.
 func (s *Store) ComparedValues(ctx context.Context, project string, tags [2]string, tc bench.TestCase, metric bench.Metric) (values []ComparedValue, complete bool, err error) {
 	series, err := value[int64](ctx, s.pool, `
 		select se.id from pstat_series se join test_case tc on tc.id = se.test_case_id

@@ -57,8 +57,8 @@ type ComparisonRow struct {
 	// SuspectedChange is the relative change that raised the suspicion. It is no estimate
 	// to be shown.
 	SuspectedChange float64
-	// Against is the artifact that it is measured in turns with, and that its verdict is
-	// about: the baseline, or an earlier one if several of the newest artifacts differ from
+	// Against is the artifact with which it is measured in turns and to which its verdict
+	// refers: the baseline, or an earlier one if several of the newest artifacts differ from
 	// those before.
 	Against string
 	// Measured reports that the row belongs to the family that is measured again.
@@ -70,8 +70,8 @@ type ComparisonRow struct {
 	SigmaWithin float64
 	Tau         float64
 	Bimodal     bool
-	// Sees is the relative change of which the history would have raised a suspicion; it is
-	// stored with the verdict of rows without one.
+	// Sees is the relative change for which the history would have raised a suspicion; it is
+	// stored with the verdict of rows without a suspicion.
 	Sees float64
 	// Verdict is nil until there is one.
 	Verdict *verdict.Verdict
@@ -149,7 +149,7 @@ type LookPairs struct {
 
 // PairsOf reads the pairs that the looks of a comparison have measured, by look. Both
 // sides of a pair come from the same iteration of the same run; of a test case that was
-// measured again within a look only the newest counts. What was found invalid is left out.
+// measured again within a look, only the newest counts. Results found invalid are left out.
 func (s *Store) PairsOf(ctx context.Context, comparison int64) ([]LookPairs, error) {
 	pairs, err := all[LookPairs](ctx, s.pool, `
 		with pair as (

@@ -14,8 +14,8 @@ import (
 
 // BeginComparison records a request's comparison with its rows, once: a request that has
 // one keeps it. With a Look of 1 the request's own jobs are its first look. The comparison
-// is decided at once if each row has its verdict. ErrConflict
-// reports that the request is completed.
+// is decided immediately if each row has its verdict. ErrConflict reports that the request
+// is completed.
 func (s *Store) BeginComparison(ctx context.Context, c Comparison) error {
 	return s.inTx(ctx, "recording the comparison of request "+string(c.Request), func(tx pgx.Tx) error {
 		r, err := lockRequest(ctx, tx, c.Request)
@@ -176,8 +176,8 @@ func (s *Store) Settle(ctx context.Context, request bench.RequestID, comparison 
 
 // BeginLook writes the jobs of a look and links the request to them, once: a look that
 // was written before stays as it is. Each job gets a generation above all results of both
-// sides. ErrConflict reports that the request is completed, ErrStale that another look
-// than the one before is the last.
+// sides. ErrConflict reports that the request is completed, ErrStale that the last look
+// is not the one before.
 func (s *Store) BeginLook(ctx context.Context, request bench.RequestID, comparison int64, look int, jobs []bench.PlannedJob) error {
 	return s.inTx(ctx, fmt.Sprintf("writing look %d of request %s", look, request), func(tx pgx.Tx) error {
 		for _, project := range projectsOf(jobs) {

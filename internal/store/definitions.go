@@ -15,11 +15,11 @@ type Definitions struct {
 	Hash  string
 	Files map[string]string
 	// Source says where they are from, such as repository@revision, as branches name it;
-	// empty: nobody has said.
+	// empty: unknown.
 	Source string
 }
 
-// DefinitionsPush says who gave a project which definitions.
+// DefinitionsPush records who gave definitions to a project.
 type DefinitionsPush struct {
 	Row     int64
 	Project string
@@ -35,13 +35,13 @@ type DefinitionsPush struct {
 const pushColumns = `p.id as row, p.project, p.hash, p.source, p.pushed_by as by, p.pushed_at as at,
 	not exists (select from definitions_push l where l.project = p.project and l.id > p.id) as current`
 
-// PushDefinitions gives a project definitions, which the caller has checked. Those that are
-// there already, from the same source, are not given again. ErrNotFound reports an unknown
-// project.
+// PushDefinitions gives definitions, checked by the caller, to a project. If the
+// project's newest push has them from the same source, nothing changes. ErrNotFound
+// reports an unknown project.
 func (s *Store) PushDefinitions(ctx context.Context, project string, d Definitions, act Act) (Operation, error) {
 	what := Operation{Action: "definitions push", Project: project, Subject: project, Detail: detail(map[string]string{"hash": d.Hash, "source": d.Source})}
 	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
-		// Two pushes at once: one goes before the other.
+		// Concurrent pushes go one after the other.
 		if err := affected(tx.Exec(ctx, `select from project where name = $1 for no key update`, project)); err != nil {
 			return OperationResult{}, err
 		}
@@ -68,9 +68,9 @@ func (s *Store) DefinitionsPushes(ctx context.Context, project string, before in
 	return list, wrap("listing the definitions of project "+project, err)
 }
 
-// PushedDefinitions returns the newest push of a project's definitions: of those whose hash
-// begins so, or from a source, unless these are empty. It returns ErrNotFound if there is
-// none.
+// PushedDefinitions returns the newest push of a project's definitions whose hash begins
+// with hash and that are from source; empty ones match all. It returns ErrNotFound if there
+// is none.
 func (s *Store) PushedDefinitions(ctx context.Context, project, hash, source string) (DefinitionsPush, error) {
 	p, err := one[DefinitionsPush](ctx, s.pool, `
 		select `+pushColumns+` from definitions_push p

@@ -60,6 +60,6 @@
 //	"jobs waiting of A"        limit of waiting jobs of account A; several by name
 //
 // Rows that a transaction locks alone are not listed: projects, tokens, invitations,
-// wanted versions, source states. Migrations take a lock for their session ([Migrate]), and
-// so does what one process does at a time ([Store.Alone]); both are taken before all others.
+// wanted versions, source states. Migrations take a lock for their session ([Migrate]), as
+// does work that one process does at a time ([Store.Alone]); both are taken before all others.
 package store

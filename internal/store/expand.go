@@ -27,7 +27,7 @@ type Expansion struct {
 	Queue string
 	// Optional targets block neither the request nor its children.
 	Optional map[bench.Target]bool
-	// Template says of which nodes the jobs are; nil: they are a stage's.
+	// Template says to which nodes the jobs belong; nil: to a stage.
 	Template *TemplateGraph
 }
 
@@ -65,7 +65,7 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 				return err
 			}
 		}
-		now := make(map[bench.JobKey]bench.JobKey, len(wanted)) // keys as planned to those that are written
+		now := make(map[bench.JobKey]bench.JobKey, len(wanted)) // keys as planned to keys as written
 		for i, j := range wanted {
 			if wanted[i].Job, err = renewed(ctx, tx, id, j.Job); err != nil {
 				return err
@@ -108,7 +108,7 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 			}
 			ids[i], optional[i] = j.ID, e.Optional[j.Target]
 		}
-		// A job that is its own already stays so when it is met as a parent's.
+		// A job that is the request's own stays so when it is also met as a parent's.
 		if _, err := tx.Exec(ctx, `
 			insert into request_job (request_id, job_id, stage, optional)
 			select $1, t.job_id, $3, t.optional from unnest($2::bigint[], $4::boolean[]) as t (job_id, optional)

@@ -116,8 +116,7 @@ func (s *Store) JobWaiters(ctx context.Context, key bench.JobKey) ([]JobWaiter, 
 	return ws, wrap("listing the requests that wait for job "+string(key), err)
 }
 
-// MissingInputs maps jobs that are held until others have ended to these, those first that
-// are open.
+// MissingInputs maps jobs that are held for their inputs to the missing inputs, open ones first.
 func (s *Store) MissingInputs(ctx context.Context, keys ...bench.JobKey) (map[bench.JobKey][]graphset.Missing, error) {
 	type row struct {
 		Key  bench.JobKey

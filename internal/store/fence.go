@@ -11,8 +11,8 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// gate holds what the record says of a locked job to a collector that begins or continues a
-// run of it.
+// gate holds what the record knows about a locked job when a collector begins or continues
+// a run of it.
 type gate struct {
 	gateAnswers
 	Job bench.Job
@@ -28,7 +28,7 @@ type gate struct {
 type gateAnswers struct {
 	// Waiting reports that an open request waits for the job.
 	Waiting bool
-	// Dispatch is the secret of the present dispatch, Open the run of it that has not ended;
+	// Dispatch is the secret of the present dispatch, Open its run that has not ended;
 	// empty: there is none.
 	Dispatch string
 	Open     bench.RunID
@@ -92,9 +92,9 @@ func (g gate) fence(start RunStart) (bench.Collector, error) {
 }
 
 // isForIt refuses a collector that did not get the job's task as it should: the job is for
-// another target, its task does not wait where the task came from, or the collector takes no
-// jobs from there. A job that has moved may be taken from where it was, as its task follows
-// its row.
+// another target, it does not wait where the task came from, or the collector takes no jobs
+// from there. A job that has moved may be taken from its former task queue, as its task
+// follows its row.
 func (g gate) isForIt(c bench.Collector, from string) error {
 	switch {
 	case c.Target != g.Job.Target:
@@ -108,7 +108,7 @@ func (g gate) isForIt(c bench.Collector, from string) error {
 }
 
 // isDispatched refuses a task that is not of the job's present dispatch, and one whose
-// dispatch has an open run: only the job's workflow ends that, and then dispatches anew.
+// dispatch has an open run: only the job's workflow ends that run, and then dispatches anew.
 func (g gate) isDispatched(start RunStart) error {
 	if !bench.Dispatch(g.Dispatch).Is(start.Dispatch) {
 		return fmt.Errorf("%w: run %s is not of the present dispatch of job %s", ErrStaleDispatch, start.Run, g.Job.Key)
@@ -138,10 +138,10 @@ func isItsRun(ctx context.Context, tx pgx.Tx, run bench.Run, start RunStart) err
 	return nil
 }
 
-// NextDispatch returns the secret with which an open job is dispatched again: another than
-// that of the dispatch that has ended, whose tasks begin no run any more. Repeating the
-// call returns the same. It returns ErrJobClosed for a job that has ended, or was asked for
-// again since.
+// NextDispatch returns the secret with which an open job is dispatched again: a different
+// one from that of the ended dispatch, whose tasks no longer begin runs. Repeating the call
+// returns the same secret. It returns ErrJobClosed for a job that has ended, or was asked
+// for again since.
 func (s *Store) NextDispatch(ctx context.Context, key bench.JobKey, rerun int, ended bench.Dispatch) (bench.Dispatch, error) {
 	var next string
 	err := s.inTx(ctx, "dispatching job "+string(key)+" again", func(tx pgx.Tx) error {

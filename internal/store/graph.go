@@ -27,8 +27,8 @@ type GraphFilter struct {
 }
 
 // inGraph is the status of job j in a graph of request r, and inGraphEnd when it ended: a
-// request that was ended early has cancelled what had not ended by then, also what others
-// still wait for.
+// request that was ended early has cancelled what had not ended by then, including what
+// others still wait for.
 const (
 	endedEarly = `r.status = 'completed' and r.outcome in ('cancelled', 'expired') and (j.completed_at is null or j.completed_at > r.completed_at)`
 	inGraph    = `case when ` + endedEarly + ` then 'cancelled' else j.status end`

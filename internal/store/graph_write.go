@@ -14,7 +14,7 @@ type writtenGraph struct {
 	reason bench.GraphReason
 	// jobs are the jobs for which it is written. Those of commands are in no graph.
 	jobs []int64
-	// replaced maps jobs to those in whose place they were written.
+	// replaced maps jobs to those that they replace.
 	replaced map[int64]int64
 }
 
@@ -99,8 +99,8 @@ func insertGraph(ctx context.Context, tx pgx.Tx, id int64, g plan.JobGraph, repl
 	return err
 }
 
-// writeReplacements adds a graph to the set of each request for which jobs were written in
-// place of others; replaced maps them to those.
+// writeReplacements adds a graph to the set of each request for which replacement jobs
+// were written; replaced maps them to the former jobs.
 func writeReplacements(ctx context.Context, tx pgx.Tx, reason bench.GraphReason, replaced map[int64]int64) error {
 	jobs := make([]int64, 0, len(replaced))
 	for job := range replaced {

@@ -43,7 +43,7 @@ var readyWaiter = activeWaiter + ` and not exists (
 	where e.to_job = j.id and g.request_id = w.request_id and gs.definition is not null and not (` + inputMet + `)) offset 0`
 
 // inputMet matches an edge e of a graph g whose input has ended as it demands, or has been
-// replaced: another edge leads from what has its place. It is [graph.Condition.Given] in the
+// replaced: another edge leads from its replacement. It is [graph.Condition.Given] in the
 // database.
 var inputMet = `
 	coalesce(
@@ -92,8 +92,8 @@ func (s *Store) HandedOutTo(ctx context.Context, request bench.RequestID) ([]ben
 	return summaries(rows), wrap("listing the jobs handed out to request "+string(request), err)
 }
 
-// SharedJobs lists the first jobs of a request that were handed out to another one, at
-// most limit of them, and returns their total number: another request has started them.
+// SharedJobs lists the jobs of a request that were handed out to another request, which
+// has started them: the first limit of them, with their total number.
 func (s *Store) SharedJobs(ctx context.Context, request bench.RequestID, limit int) (jobs []bench.JobRef, total int, err error) {
 	type row struct {
 		bench.JobRef

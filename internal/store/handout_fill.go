@@ -97,8 +97,8 @@ type handOut struct {
 	more      bool // unread jobs may follow the held ones
 }
 
-// beginHandOut has each statement planned once, like [beginPlanned], and by the indexes that are
-// made for it: by what it looks up and in the order that it asks for.
+// beginHandOut has each statement planned once, like [beginPlanned], and by the indexes made for
+// it, which match its conditions and its order.
 const beginHandOut = beginPlanned + `; set local enable_bitmapscan = off; set local enable_sort = off`
 
 // position orders the jobs of a queue: jobs that have begun before go first, then those
@@ -109,8 +109,8 @@ type position struct {
 	ID      int64
 }
 
-// choose locks the next jobs, and holds those that may not run yet. depth returns how many should
-// wait in Temporal of a queue of the class, which may be the only one with waiting jobs.
+// choose locks the next jobs, and holds those that may not run yet. depth returns how many jobs of
+// a queue of the class should wait in Temporal; alone is set if no other queue has waiting jobs.
 func (h *handOut) choose(ctx context.Context, depth func(class fairshare.Class, alone bool) int) error {
 	backlogs, err := h.backlogs(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ const (
 	// lookPast bounds how many jobs of a queue are read together after the first ones had
 	// to be held: thousands may have to be, each read once.
 	lookPast = 1000
-	// roundsAtOnce bounds the rounds of one transaction: it blocks other hand-outs of the
+	// roundsAtOnce bounds the rounds of one transaction, which blocks other hand-outs of the
 	// task queue for some tenths of a second.
 	roundsAtOnce = 3
 )
@@ -162,7 +162,7 @@ func waitingQueues(taskQueue string) string {
 }
 
 // queueFilled adds to a batch whether enough jobs of each queue wait in Temporal for the task queue
-// of job $1, unless that took long: then false. Nothing is locked: what changes meanwhile ends as
+// of job $1, but false if the job took long. Nothing is locked: what changes meanwhile ends as
 // well, and looks again.
 func queueFilled(b *pgx.Batch, filled *bool, job bench.JobKey) {
 	var was bool
@@ -206,8 +206,8 @@ func wasted(taskQueue, queue string) string {
 // new key is used. While jobs wait there the key stays; otherwise a queue that keeps
 // cancelling would never be charged.
 //
-// Of the jobs in Temporal, only an index of task queues and queues has those of a range of
-// queues in their order.
+// The statement asks for jobs in Temporal by a range of queues, in order: only the index
+// of task queues and queues yields that.
 func (h *handOut) backlogs(ctx context.Context) ([]fairshare.Backlog, error) {
 	return all[fairshare.Backlog](ctx, h.tx, `
 		with recursive `+waitingQueues("$1")+`
@@ -273,7 +273,7 @@ func (h *handOut) lock(ctx context.Context, ids []int64, passLocked bool) ([]fai
 	}
 	type row struct {
 		fairshare.Candidate
-		Waiting bool // as a row; not part of where, which could use the index of all waiting jobs
+		Waiting bool // as a row; not part of the where clause, which might then use the index of all waiting jobs
 	}
 	found, err := all[row](ctx, h.tx, `
 		select j.id, j.queue, j.submitter, j.branch, j.status = 'queued' as waiting, exists (`+activeWaiter+`) as in_turn, not exists (`+readyWaiter+`) as blocked, not (`+unpaused+`) as paused

@@ -22,16 +22,16 @@ type History struct {
 }
 
 const (
-	// partsAtOnce is the number of parts of histories that a statement reads, about: sorting
-	// more of them would need more memory than a session has.
+	// partsAtOnce is about the number of parts of histories that a statement reads: sorting
+	// more would need more memory than a session has.
 	partsAtOnce = 400
 )
 
-// Histories reads what series have of some artifacts, as it is packed; points of stale
+// Histories reads the packed points that series have of some artifacts; points of stale
 // artifacts are made from their results. It calls each for every series that has points,
-// in any order, with a history for each surrounding, which may be empty. They are valid
-// until each returns: a year of many series is more than should be in memory at once. An
-// error of each ends the reading.
+// in any order, with a history for each surrounding, which may be empty. The histories
+// are valid until each returns: a year of many series is more than should be in memory
+// at once. An error of each ends the reading.
 func (s *Store) Histories(ctx context.Context, artifacts, series []int64, each func(of []History) error) error {
 	if len(artifacts) == 0 || len(series) == 0 {
 		return nil
@@ -67,7 +67,7 @@ func (s *Store) Histories(ctx context.Context, artifacts, series []int64, each f
 }
 
 // HistoryState identifies the points that [Store.Histories] returns of some artifacts of a
-// project: while it is the same, so are they.
+// project: they are the same while it is.
 func (s *Store) HistoryState(ctx context.Context, project string, artifacts []int64) (string, error) {
 	// Strips change with their version, artifacts become stale with marks that are only added,
 	// and packing, which removes marks, gives a new version.
@@ -78,10 +78,10 @@ func (s *Store) HistoryState(ctx context.Context, project string, artifacts []in
 	return state, wrap("reading the state of histories of project "+project, err)
 }
 
-// gathering puts the parts of histories together, in memory that is used again.
+// gathering assembles the parts of histories in memory that is reused.
 type gathering struct {
-	// artifacts are those whose points are wanted as they are packed, by ID; changed holds
-	// the points of the others by series.
+	// artifacts are those whose packed points are wanted, by ID; changed holds the points of
+	// the others by series.
 	artifacts []int64
 	changed   map[int64]map[bench.Surrounding]packed.Strip
 	each      func(of []History) error
@@ -188,7 +188,7 @@ func (g *gathering) begin(at stripKey) {
 	h.Series, h.Surrounding, h.Points = at.Series, at.Surrounding, h.Points[:0]
 }
 
-// end hands the histories of a series over, with what has changed of them.
+// end hands over the histories of a series, with their changed points.
 func (g *gathering) end(series int64) error {
 	for surrounding, points := range g.changed[series] {
 		h := g.history(stripKey{series, surrounding})

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/packed"
 )
 
-// partBytes is the size of a part of a history, about.
+// partBytes is about the size of a part of a history.
 const partBytes = 53 * packed.MaxPoints
 
 // Bounds of the sheets that are in memory at once. With more artifacts not even their sizes
@@ -21,8 +21,8 @@ const (
 	maxSheetBytes = 8 << 20
 )
 
-// sheets hands over the histories of many series on few artifacts, which sheets hold in
-// fewer bytes than parts: those have 80 points each, of which a few would be wanted. It
+// sheets hands over the histories of many series on few artifacts, which sheets hold in fewer
+// bytes than parts: a part has 80 points, of which only a few would be wanted. It
 // returns false if parts are the better choice, or a sheet is of another version; then it has
 // handed nothing over. Series are by ascending ID.
 func (g *gathering) sheets(ctx context.Context, tx pgx.Tx, series []int64, names map[int64]Series) (done bool, err error) {
@@ -84,7 +84,7 @@ func (g *gathering) sheets(ctx context.Context, tx pgx.Tx, series []int64, names
 	return true, nil
 }
 
-// history returns the history of a series in a surrounding, which begins if there is none yet.
+// history returns the history of a series in a surrounding, and begins it if there is none yet.
 func (g *gathering) history(at stripKey) *History {
 	for i := range g.of {
 		if g.of[i].Surrounding == at.Surrounding {

@@ -14,8 +14,8 @@ import (
 type HistoryArtifact struct {
 	ID  int64
 	Tag string
-	// At is the date of the commit or release; if Dated is not set none is known, and it is
-	// the time of the request.
+	// At is the date of the commit or release; if Dated is not set, no date is known, and At
+	// is the time of the request.
 	At    time.Time
 	Dated bool
 }
@@ -50,9 +50,9 @@ type HistoryRelease struct {
 	At     time.Time
 }
 
-// HistoryReleases lists the releases of a project between two times and those made of some
-// commits, as its repository and the requests name them: at most most, the newest first,
-// and how many are left out.
+// HistoryReleases lists the releases of a project between two times and those made from
+// some commits, as its repository and the requests name them: at most most, the newest
+// first, and how many are left out.
 func (s *Store) HistoryReleases(ctx context.Context, project string, from, to time.Time, commits []string, most int) (list []HistoryRelease, left int, err error) {
 	list, left, err = bounded[HistoryRelease](ctx, s.reports, `
 		select tag, max(commit) as commit, min(at) as at from (
@@ -119,9 +119,9 @@ func (s *Store) HistoryFailures(ctx context.Context, artifacts, testCases []int6
 	return list, left, wrap("listing the failures of a history", err)
 }
 
-// amongArtifacts is the condition that a column is one of the artifacts. Where they mostly
-// follow each other, all between them are read, which takes a quarter of the time in which
-// each is looked up; @first and @last are the ends.
+// amongArtifacts is the condition that a column is one of the artifacts. Where the
+// artifacts mostly follow each other, the whole range is read, which takes a quarter of
+// the time of looking each up; @first and @last are its ends.
 func amongArtifacts(column string, artifacts []int64) string {
 	const apart = 4 // artifacts of others between two of them, on average
 	if span := slices.Max(artifacts) - slices.Min(artifacts); span > apart*int64(len(artifacts)) {
@@ -136,8 +136,8 @@ func hashedArtifacts(column string) string {
 	return `(` + column + ` in (select unnest(@artifacts::bigint[]))) is true`
 }
 
-// plannedAnew has statements planned for their arguments, which takes longer than once for each
-// connection.
+// plannedAnew has each statement planned for its arguments, which takes longer than planning
+// once per connection.
 type plannedAnew struct{ querier }
 
 func (q plannedAnew) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {

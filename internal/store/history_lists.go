@@ -12,7 +12,7 @@ import (
 // take half a megabyte, those of 5,600 series one.
 const keptLists = 8
 
-// historyLists keeps what the histories of projects are made of.
+// historyLists keeps the artifacts and series of which histories are made.
 type historyLists struct {
 	artifacts stamped[artifactsKey, []HistoryArtifact]
 	series    stamped[seriesListKey, seriesList]
@@ -22,7 +22,7 @@ func newHistoryLists() historyLists {
 	return historyLists{newStamped[artifactsKey, []HistoryArtifact](keptLists), newStamped[seriesListKey, seriesList](keptLists)}
 }
 
-// artifactsKey tells lists of artifacts from each other.
+// artifactsKey identifies a list of artifacts.
 type artifactsKey struct {
 	project string
 	of      bench.RequestType
@@ -54,7 +54,7 @@ func (s *Store) HistoryArtifacts(ctx context.Context, project string, of bench.R
 	return list, wrap("listing the artifacts in the history of project "+project, err)
 }
 
-// seriesListKey tells lists of series from each other.
+// seriesListKey identifies a list of series.
 type seriesListKey struct {
 	project string
 	most    int
@@ -67,7 +67,7 @@ type seriesList struct {
 }
 
 // SeriesOf lists the series of a project, by ID, without those of commands: the first most,
-// and how many are left out. The list is kept as long as there are no others: callers must
+// and how many are left out. The list is kept while its series are the same: callers must
 // not change it.
 func (s *Store) SeriesOf(ctx context.Context, project string, most int) (list []Series, left int, err error) {
 	const from = ` from test_case tc join pstat_series se on se.test_case_id = tc.id where tc.project = $1 and tc.benchmark <> $2`

@@ -17,7 +17,7 @@ const waitsLong = `j.queue = $1 and j.status in ('queued', 'handed_out') and j.c
 	and (rj.stage = 'verify' or coalesce((j.constraints ->> 'canary')::boolean, false))`
 
 // LongIdle lists the open requests whose looks or canaries wait in the queue idle for
-// longer than that, the oldest first.
+// longer than the given time, the oldest first.
 func (s *Store) LongIdle(ctx context.Context, than time.Duration) ([]bench.Request, error) {
 	rs, err := all[bench.Request](ctx, s.pool, `
 		select `+requestColumns+` from benchmark_request r where r.status <> 'completed'
@@ -28,8 +28,8 @@ func (s *Store) LongIdle(ctx context.Context, than time.Duration) ([]bench.Reque
 	return rs, wrap("listing the requests whose looks wait for long", err)
 }
 
-// AdvanceIdle moves those jobs of a request to another queue, unless that goes as late. A
-// request that is gone is no error.
+// AdvanceIdle moves a request's jobs that wait in idle for that long to another queue,
+// unless that queue goes as late. A request that is gone is no error.
 func (s *Store) AdvanceIdle(ctx context.Context, id bench.RequestID, queue string, than time.Duration) error {
 	return s.inTx(ctx, "moving the looks of request "+string(id)+" to queue "+queue, func(tx pgx.Tx) error {
 		r, err := lockRequest(ctx, tx, id)

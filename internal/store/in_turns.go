@@ -82,8 +82,8 @@ const inTurns = `(
 	select r.* from pair join newest using (test_case_id, size_class, hardware_id, co_located, set) join test_result r on r.id in (pair.x, pair.y))`
 
 // SamplesInTurns reads the values of two artifacts that were measured in turns with each
-// other; none if there are none. Those of one index were measured one after the other and
-// are a pair; it is disturbed if either side has the mark.
+// other; an empty list is no error. Those of one index were measured one after the other
+// and are a pair; it is disturbed if either side has the mark.
 func (s *Store) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []bench.Samples, err error) {
 	var ids [2]int64
 	for i, tag := range []string{a, b} {
@@ -112,8 +112,8 @@ type RowInTurns struct {
 	bench.Surrounding
 }
 
-// RowsInTurns lists what the own jobs of an ad-hoc request have measured in turns, metrics
-// that only explain others left out.
+// RowsInTurns lists what the own jobs of an ad-hoc request have measured in turns, without
+// metrics that only explain others.
 func (s *Store) RowsInTurns(ctx context.Context, id bench.RequestID) ([]RowInTurns, error) {
 	rows, err := all[RowInTurns](ctx, s.pool, `
 		with result as materialized (

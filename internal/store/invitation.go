@@ -44,10 +44,10 @@ type Invitation struct {
 const invitationColumns = `i.name, i.target, i.size_class, i.pool, i.labels, i.benchmark_sets, i.machine_type, i.machine_group, i.devices, i.invited_by, i.invited_at, i.expires_at, i.enrolled_at`
 
 // InviteCollector configures a collector by name and makes the secret with the given
-// SHA-256 the only token that enrols it, for as long as validity. Earlier invitations of
-// the name become void. The name of an enrolled collector goes to another machine only
-// with replace, otherwise the error is ErrEnrolled; the collector's present token works
-// until the new machine has enrolled.
+// SHA-256 the only token that enrols it, for the duration validity. Earlier invitations
+// of the name become void. The name of an enrolled collector goes to another machine
+// only with replace, otherwise the error is ErrEnrolled; the collector's present token
+// works until the new machine has enrolled.
 func (s *Store) InviteCollector(ctx context.Context, i Invitation, tokenHash []byte, validity time.Duration, replace bool) (Invitation, error) {
 	if i.Labels == nil {
 		i.Labels = map[string]string{}

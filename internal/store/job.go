@@ -62,7 +62,7 @@ func lockJob(ctx context.Context, tx pgx.Tx, key bench.JobKey) (bench.Job, error
 // more, unless its build is stored by now.
 //
 // The end is that of the job as it was asked for rerun times. If it was asked for again
-// since, nothing changes, and the call returns how it had ended, without waiters.
+// since, nothing changes, and the call returns its former end, without waiters.
 func (s *Store) FinishJob(ctx context.Context, key bench.JobKey, rerun int, gaveUp string) (bench.JobEnd, error) {
 	return s.endJob(ctx, key, rerun, bench.RunLost, func(tx pgx.Tx, job endingJob) (bench.JobStatus, string, error) {
 		if job.Build != nil {
@@ -116,7 +116,7 @@ const (
 	joinLastRun = ` left join lateral (select id, collector from job_run where job_id = j.id order by number desc limit 1) n on true `
 )
 
-// jobEnd holds all that an end depends on, or tells, besides the job.
+// jobEnd holds everything besides the job that an end depends on or reports.
 type jobEnd struct {
 	Batch     bench.RequestID
 	LastRun   bench.RunID
@@ -186,8 +186,8 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, rerun int, runs be
 	return end, nil
 }
 
-// endedJob describes the end of a job that has ended, in one round trip. ended is false while it is
-// open, or if it was asked for again since.
+// endedJob describes the end of a job that has ended, in one round trip. ended is false while the
+// job is open, or if it was asked for again since.
 func (s *Store) endedJob(ctx context.Context, key bench.JobKey, rerun int) (end bench.JobEnd, ended bool, err error) {
 	var job struct {
 		Status                        bench.JobStatus
@@ -212,8 +212,8 @@ func (s *Store) endedJob(ctx context.Context, key bench.JobKey, rerun int) (end 
 	return end, true, nil
 }
 
-// queueConsequences adds to a batch what has to be done after the end of job $1, which must be
-// written by then.
+// queueConsequences adds to a batch the reading of what has to be done after the end of job
+// $1, which must be written before.
 func queueConsequences(b *pgx.Batch, c *bench.Consequences, key bench.JobKey) {
 	queueAll(b, &c.Waiters, `
 		select `+requestRefColumns("wr")+` from request_job w join benchmark_request wr on wr.id = w.request_id

@@ -15,7 +15,7 @@ type openGroup struct {
 	Waiting, HandedOut, Running int
 }
 
-// openGroups counts the open jobs at a task queue by what the same rules apply to.
+// openGroups counts the open jobs at a task queue, in groups to which the same rules apply.
 func (s *Store) openGroups(ctx context.Context, taskQueue string) ([]openGroup, error) {
 	return all[openGroup](ctx, s.pool, `
 		with running as (

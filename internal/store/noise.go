@@ -70,9 +70,9 @@ func (s *Store) Noise(ctx context.Context, project string, target bench.Target) 
 	return models, wrap("reading the noise of the series of project "+project, err)
 }
 
-// NotableNoise reads the models of a project's series on targets that a comparison says
-// something about, of all collectors together: those with labels or a spread that is lent, and
-// all of some test cases; each with those of the same series in other surroundings.
+// NotableNoise reads, of a project's series on targets, the models of all collectors together
+// about which a comparison says something: those with labels or a lent spread, and all of some
+// test cases; each with those of the same series in other surroundings.
 func (s *Store) NotableNoise(ctx context.Context, project string, targets []bench.Target, of []bench.TestCase) ([]SeriesNoise, error) {
 	args := testCaseArgs(project, of)
 	args["of_targets"] = texts(targets)

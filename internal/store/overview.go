@@ -13,15 +13,15 @@ type Unserved struct {
 	TaskQueue string
 	// Jobs counts those that wait, up to [maxUnserved].
 	Jobs int
-	// Since is when the one that waits longest was written.
+	// Since is when the longest waiting job was written.
 	Since time.Time
 }
 
 // maxUnserved bounds the jobs that are counted of one task queue.
 const maxUnserved = 10_001
 
-// Unserved lists the task queues with waiting jobs that no active collector serves which was
-// heard of within offlineAfter; by name.
+// Unserved lists by name the task queues with waiting jobs that are served by no active
+// collector heard of within offlineAfter.
 func (s *Store) Unserved(ctx context.Context, offlineAfter time.Duration) ([]Unserved, error) {
 	list, err := all[Unserved](ctx, s.pool, `
 		with recursive waiting as (

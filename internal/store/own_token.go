@@ -17,10 +17,10 @@ var ErrInvited = errors.New("the collector is invited")
 // changes nothing.
 //
 // A name has one owner: ErrEnrolled reports that another secret is its token already,
-// ErrInvited that it belongs to a machine that is invited. Before anybody has a token for
-// it, it belongs to the machine that has registered it and was heard of within
-// offlineAfter, by the database's clock; ErrNameTaken reports that this is none of
-// machines, the IDs that the caller registers with.
+// ErrInvited that it belongs to a machine that is invited. A name for which nobody has a
+// token belongs to the machine that has registered it and was heard of within
+// offlineAfter, by the database's clock; ErrNameTaken reports that this machine is not
+// among machines, the IDs with which the caller registers.
 func (s *Store) EnrollUninvited(ctx context.Context, name string, machines []string, secretHash []byte, offlineAfter time.Duration) error {
 	return s.inTx(ctx, "enrolling collector "+name, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, "collector "+name); err != nil {

@@ -17,17 +17,17 @@ const (
 	// all of them.
 	packedAtOnce = 16
 	// pointsAtOnce bounds the points of histories that one transaction changes, and so its
-	// memory: no artifact is begun after that many. They are those of 16 artifacts of 5,600
-	// series.
+	// memory: no artifact is begun after that many. The number is that of 16 artifacts of
+	// 5,600 series.
 	pointsAtOnce = 90_000
 	// packUnended is the time in minutes without a new result after which an artifact is
-	// packed although jobs of it are open, such as those that no machine can run.
+	// packed although some of its jobs are open, such as those that no machine can run.
 	packUnended = 10
 )
 
 // duePacking selects the IDs of artifacts whose results have changed and are worth packing:
-// while an artifact is measured, each block would cost as much as all of them. One that
-// could not be packed waits, unless its results have changed since.
+// while an artifact is being measured, packing each block would cost as much as packing all
+// of them. An artifact that could not be packed waits, unless its results have changed since.
 const duePacking = `
 	select m.artifact_id from (select artifact_id, max(at) as at from stale_result group by artifact_id) m
 	where (m.at < now() - make_interval(mins => @unended) or not exists (
@@ -41,16 +41,16 @@ func (s *Store) ProjectsToPack(ctx context.Context) ([]string, error) {
 	return projects, wrap("listing the projects with results to pack", err)
 }
 
-// PackResults packs the results of some artifacts of a project that have changed, the
-// newest first, in one transaction. It returns the number of artifacts that it has tried; 0
-// if none is due, or another call packs those of the project. Killed at any point, it leaves
-// all or nothing. A [PackError] tells what it went on after: call it again.
+// PackResults packs the changed results of some artifacts of a project, the newest first, in
+// one transaction. It returns the number of artifacts tried; 0 if none is due, or if another
+// call is packing those of the project. Killed at any point, it leaves all or nothing. A
+// [PackError] lists the failures that did not stop it: call it again.
 func (s *Store) PackResults(ctx context.Context, project string) (artifacts int, err error) {
 	return s.packResults(ctx, packing{project: project, points: pointsAtOnce})
 }
 
-// PackArtifact packs the results of one artifact if that is due, as [Store.PackResults] does,
-// and waits for other calls that pack results of the project.
+// PackArtifact packs the results of one artifact, if due, as [Store.PackResults] does, and
+// waits for other calls that pack results of the project.
 func (s *Store) PackArtifact(ctx context.Context, project, tag string) (artifacts int, err error) {
 	return s.packResults(ctx, packing{project: project, tag: tag, points: pointsAtOnce})
 }
@@ -69,7 +69,7 @@ func (s *Store) packResults(ctx context.Context, p packing) (artifacts int, err 
 		if len(p.packed) == 1 {
 			break
 		}
-		// Histories of one of them cannot be written: one at a time.
+		// The histories of one of them cannot be written: pack one at a time.
 	}
 	met := PackError{Artifacts: []Unpackable{{p.packed[0].ID, p.packed[0].Tag, err}}}
 	if err := met.record(ctx, s.reports); err != nil {
@@ -87,7 +87,7 @@ type packing struct {
 
 	packed []dueArtifact
 	met    PackError
-	// blamed is set if it failed because of what is packed.
+	// blamed is set if the transaction failed because of what it packs.
 	blamed bool
 }
 
@@ -96,8 +96,8 @@ type dueArtifact struct {
 	Tag string
 }
 
-// run packs artifacts. The marks that it removes are of changes that its later statements
-// see; a change that commits meanwhile has a mark that stays.
+// run packs artifacts. It removes only the marks of changes that its later statements
+// see; the mark of a change that commits meanwhile stays.
 func (p *packing) run(ctx context.Context, tx pgx.Tx) error {
 	if free, err := p.lock(ctx, tx); err != nil || !free {
 		return err
@@ -112,7 +112,7 @@ func (p *packing) run(ctx context.Context, tx pgx.Tx) error {
 		if points >= p.points {
 			break
 		}
-		// What fails is undone alone.
+		// A failure undoes only this artifact.
 		n := 0
 		err := pgx.BeginFunc(ctx, tx, func(own pgx.Tx) (err error) {
 			n, err = p.pack(ctx, own, a.ID, changes)
@@ -152,9 +152,9 @@ func (p *packing) lock(ctx context.Context, tx pgx.Tx) (free bool, err error) {
 	return value[bool](ctx, tx, `select pg_try_advisory_xact_lock(hashtextextended('benchloom ' || $1, 0))`, name)
 }
 
-// due lists artifacts to pack, the newest first. They are so near to each other that their
-// points lie in a few parts of each history: each part is read and written whole, and those
-// of artifacts from everywhere would be many.
+// due lists artifacts to pack, the newest first. They are close enough that their points
+// lie in a few parts of each history: parts are read and written whole, and scattered
+// artifacts would need many.
 func (p *packing) due(ctx context.Context, tx pgx.Tx) ([]dueArtifact, error) {
 	return all[dueArtifact](ctx, tx, `
 		with due as materialized (
@@ -166,7 +166,7 @@ func (p *packing) due(ctx context.Context, tx pgx.Tx) ([]dueArtifact, error) {
 		pgx.NamedArgs{"project": p.project, "tag": p.tag, "unended": packUnended, "near": packed.MaxPoints, "most": p.most})
 }
 
-// pack packs an artifact by its rows, and notes what changes in histories: at least n points.
+// pack packs an artifact from its rows, and notes the changes to histories: at least n points.
 func (p *packing) pack(ctx context.Context, tx pgx.Tx, artifact int64, changes stripChanges) (n int, err error) {
 	if _, err := tx.Exec(ctx, `delete from stale_result where artifact_id = $1`, artifact); err != nil {
 		return 0, err
@@ -178,7 +178,7 @@ func (p *packing) pack(ctx context.Context, tx pgx.Tx, artifact int64, changes s
 	return repack(ctx, tx, p.project, artifact, sheets, changes)
 }
 
-// repack replaces the sheets of an artifact, and notes what changes in histories: at least n
+// repack replaces the sheets of an artifact, and notes the changes to histories: at least n
 // points.
 func repack(ctx context.Context, tx pgx.Tx, project string, artifact int64, sheets map[sheetKey]packed.Sheet, changes stripChanges) (n int, err error) {
 	former, err := storedSheets(ctx, tx, artifact)
@@ -187,7 +187,7 @@ func repack(ctx context.Context, tx pgx.Tx, project string, artifact int64, shee
 	}
 	gone := 0
 	for at, sheet := range former {
-		if sheet.Sheet == nil { // it does not tell which histories have points of it
+		if sheet.Sheet == nil { // which histories have its points is unknown
 			if err := changes.removeAll(ctx, tx, project, artifact, at.Surrounding); err != nil {
 				return 0, err
 			}
@@ -202,7 +202,7 @@ func repack(ctx context.Context, tx pgx.Tx, project string, artifact int64, shee
 	return max(n, gone), writeSheets(ctx, tx, artifact, former, sheets)
 }
 
-// sheetKey tells the sheets of an artifact from each other.
+// sheetKey identifies a sheet of an artifact.
 type sheetKey struct {
 	Metric bench.Metric // without a line
 	bench.Surrounding
@@ -235,7 +235,7 @@ func number(b bool) int {
 	return 0
 }
 
-// rawSeries is a series of an artifact as its rows say.
+// rawSeries is a series of an artifact as its rows have it.
 type rawSeries struct {
 	ArtifactID int64
 	SeriesID   int64

@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// PackError tells what packing results met, and went on after.
+// PackError lists the failures that did not stop the packing of results.
 type PackError struct {
 	// Artifacts could not be packed. They are read from their rows, and are due again after 10
-	// minutes, after twice as long each further time, at most a day, or with their next change.
+	// minutes, doubled each further time up to a day, or with their next change.
 	Artifacts []Unpackable
 	// Lost names parts of histories that could not be read. They are removed, and the
 	// artifacts that had points there are stale: packing these derives them anew.
@@ -27,7 +27,7 @@ type Unpackable struct {
 	Err error
 }
 
-// namedTroubles bounds what an error names.
+// namedTroubles bounds the failures that an error names.
 const namedTroubles = 5
 
 func (e *PackError) Error() string {
@@ -53,7 +53,7 @@ func (e *PackError) Unwrap() []error {
 	return errs
 }
 
-// told returns an error if there is something to tell.
+// told returns e as an error if it lists any failure.
 func (e *PackError) told() error {
 	if len(e.Artifacts)+len(e.Lost) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func (e *PackError) told() error {
 	return e
 }
 
-// record puts artifacts off that could not be packed.
+// record postpones the artifacts that could not be packed.
 func (e *PackError) record(ctx context.Context, q execer) error {
 	for _, a := range e.Artifacts {
 		if _, err := q.Exec(ctx, `
@@ -81,8 +81,8 @@ type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// blames reports whether a transaction failed because of the results that it packs, and not
-// of the database's state, its lack of space, or this program.
+// blames reports whether a transaction failed because of the results that it packs, rather
+// than the database's state, its lack of space, or this program.
 func blames(ctx context.Context, tx pgx.Tx, err error) bool {
 	if ctx.Err() != nil || tx.Conn().IsClosed() || IsTransient(err) {
 		return false

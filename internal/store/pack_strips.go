@@ -14,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/packed"
 )
 
-// stripKey tells histories from each other.
+// stripKey identifies a history.
 type stripKey struct {
 	Series int64
 	bench.Surrounding
@@ -24,7 +24,7 @@ func compareStripKeys(a, b stripKey) int {
 	return cmp.Or(cmp.Compare(a.Series, b.Series), compareSurroundings(a.Surrounding, b.Surrounding))
 }
 
-// stripChanges holds the new points of histories by artifact; nil: it has none any more.
+// stripChanges holds the new points of histories by artifact; nil: the artifact has none any more.
 type stripChanges map[stripKey]map[int64]*packed.Point
 
 func (c stripChanges) set(at stripKey, artifact int64, p *packed.Point) {
@@ -184,7 +184,7 @@ func (r *stripRows) put(ctx context.Context, tx pgx.Tx) error {
 }
 
 // derivedAnew deletes rows that cannot be read, and marks the artifacts that may have points
-// there. Those that are being packed write theirs.
+// there. Artifacts that are being packed write their own points.
 func (r *stripRows) derivedAnew(ctx context.Context, tx pgx.Tx, packing []int64) error {
 	if len(r.series) == 0 {
 		return nil
@@ -285,8 +285,8 @@ func sortedBefore(parts []storedStrip, artifact int64) int {
 	return i - 1
 }
 
-// changed returns what a part becomes. If it does not fit any more, points behind its end
-// begin a part of their own, as do points before its begin; else it is split evenly.
+// changed returns what a part becomes. If it no longer fits and all added points lie after its
+// end, or all before its beginning, they begin a part of their own; otherwise it is split evenly.
 func (s storedStrip) changed(points map[int64]*packed.Point) []packed.Strip {
 	var all packed.Strip
 	for _, p := range s.points {

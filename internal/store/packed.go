@@ -80,7 +80,7 @@ type sheetRow struct {
 
 // sheetsOf reads the sheets of artifacts, by artifact. It leaves out artifacts that are
 // stale, have none, or have one that cannot be read, such as of another version. It is one
-// statement: what it returns was the state of the results.
+// statement, and so returns one state of the results.
 func sheetsOf(ctx context.Context, q querier, artifacts []int64, metrics []bench.Metric) (map[int64]map[sheetKey]packed.Sheet, error) {
 	rows, err := all[sheetRow](ctx, q, `
 		select s.artifact_id, s.metric, s.size_class, s.hardware_id, s.co_located, s.packed from sheet s

@@ -17,11 +17,11 @@ import (
 // PackedCheck is the outcome of comparing some artifacts' packed results with the rows of
 // their results.
 type PackedCheck struct {
-	// Artifacts were looked at, but for the Stale ones, which are read from their rows.
+	// Artifacts counts the artifacts, Stale those among them that are read from their rows and not compared.
 	Artifacts, Stale int
-	// Sheets and Points agree.
+	// Sheets and Points count those that agree.
 	Sheets, Points int
-	// Differences says what does not, at most [shownDifferences] of it.
+	// Differences names those that do not, at most [shownDifferences].
 	Differences []string
 	// Next is the ID of the last artifact; 0: there are no more.
 	Next int64
@@ -41,15 +41,15 @@ const measuredArtifact = `not exists (select from job_queue j where j.artifact_i
 	and (exists (select from test_result r where r.artifact_id = a.id) or exists (select from sheet s where s.artifact_id = a.id))`
 
 // CheckPacked compares the packed results of artifacts of a project with the rows of their
-// results: at most most of them, by ID after the given one. All that it reads is of one
-// state of the record.
+// results: at most most of them, by ID after the given one. It reads one state of the
+// record.
 func (s *Store) CheckPacked(ctx context.Context, project string, after int64, most int) (c PackedCheck, err error) {
 	err = s.reading(ctx, func(tx pgx.Tx) error {
 		type artifact struct {
 			ID     int64
 			Tag    string
 			Stale  bool
-			Tries  int // to pack it, that failed
+			Tries  int // failed attempts to pack it
 			Reason string
 		}
 		some, err := all[artifact](ctx, tx, `
@@ -92,7 +92,7 @@ type packedCheck struct {
 	points map[stripKey]map[int64]packed.Point // that are still to be found
 }
 
-// sheets compares the sheets of an artifact with its rows, which say what its points are.
+// sheets compares the sheets of an artifact with its rows, which determine its points.
 func (c *packedCheck) sheets(ctx context.Context, tx pgx.Tx, artifact int64) error {
 	want, err := rawSheets(ctx, tx, artifact)
 	if err != nil {
@@ -133,8 +133,8 @@ func (c *packedCheck) sheets(ctx context.Context, tx pgx.Tx, artifact int64) err
 	return nil
 }
 
-// strips compares the points of artifacts after one up to another with those that their
-// results have.
+// strips compares the points of the artifacts after one, up to another, with those of
+// their results.
 func (c *packedCheck) strips(ctx context.Context, tx pgx.Tx, project string, after, end int64) error {
 	rows, err := tx.Query(ctx, `
 		select s.series_id, s.size_class, s.hardware_id, s.co_located, s.first_artifact, s.last_artifact, s.packed
@@ -199,8 +199,8 @@ func samePoint(a, b packed.Point) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// RebuildPacked has all results of a project packed anew, in place of what was packed:
-// until [Store.PackResults] has done so, they are read from their rows.
+// RebuildPacked discards the packed results of a project and has all of them packed
+// anew: until [Store.PackResults] has done so, they are read from their rows.
 func (s *Store) RebuildPacked(ctx context.Context, project string, act Act) (Operation, error) {
 	what := Operation{Action: "results rebuild", Project: project, Subject: project}
 	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {

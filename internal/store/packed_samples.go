@@ -13,15 +13,15 @@ import (
 	"github.com/benchloom/benchloom/internal/packed"
 )
 
-// Bounds of what a process keeps of artifacts that were read: those whose pages are looked at
-// are compared several times, with their neighbours and with others.
+// Bounds of what a process keeps of artifacts that were read. Artifacts whose pages are
+// looked at are compared several times, with their neighbours and with others.
 const (
 	keptSamplesBytes = 6 << 20
 	bytesPerSamples  = 280 // without values
 	bytesPerValue    = 17
 )
 
-// versionedSamples are the samples of an artifact as its sheets say in a version.
+// versionedSamples are the samples of an artifact as its sheets hold them in a version.
 type versionedSamples struct {
 	version string
 	samples []bench.Samples

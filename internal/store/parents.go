@@ -104,7 +104,7 @@ func requestAncestors(ctx context.Context, tx pgx.Tx, r bench.Request, lineage L
 			return nil, err
 		}
 		stored, isNew, err := createRequest(ctx, tx, ancestor)
-		if err != nil && !errors.Is(err, ErrConflict) { // somebody has asked for it in another way: that will do
+		if err != nil && !errors.Is(err, ErrConflict) { // requested before in another way, which will do
 			return nil, fmt.Errorf("requesting ancestor %s: %w", a.Tag, err)
 		}
 		if isNew {

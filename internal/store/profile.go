@@ -16,13 +16,13 @@ import (
 	"github.com/benchloom/benchloom/internal/profiler/columns"
 )
 
-// MaxProfileAttempts bounds the attempts of a run whose samples are kept: a run has one, unless its collector is out of its mind.
+// MaxProfileAttempts bounds the attempts of a run whose samples are kept: a run has one, unless its collector misbehaves.
 const MaxProfileAttempts = 8
 
-// LateProfile is the time after the end of a run in which samples of it still arrive.
+// LateProfile is the time after the end of a run in which its samples are still stored.
 const LateProfile = 30 * time.Second
 
-// ProfileError reports an upload of samples that is not stored, for more than there may be.
+// ProfileError reports an upload that is not stored because it exceeds what an attempt may have.
 type ProfileError struct{ Faults []profiler.Fault }
 
 func (e *ProfileError) Error() string {
@@ -90,7 +90,7 @@ func storeProfile(ctx context.Context, tx pgx.Tx, run bench.RunID, u profiler.Up
 	}
 	var p place
 	var attempts []profileAttempt
-	ask := new(pgx.Batch) // at once, with the lock before what it is held for
+	ask := new(pgx.Batch) // one round trip, with the lock before the reading that it protects
 	ask.Queue(`select set_config('statement_timeout', '5s', true), set_config('lock_timeout', '2s', true)`)
 	queueOne(ask, &p, `
 		select j.project, n.outcome, n.finished_at < now() - make_interval(secs => $2) is true as late
@@ -142,7 +142,7 @@ type addition struct {
 	values, bytes     int
 }
 
-// add packs the batches that are new, and counts them. The error lists all that is too much.
+// add packs the batches that are new, and counts them. The error lists all excesses.
 func (a *profileAttempt) add(u profiler.Upload) (added addition, err error) {
 	known := make(map[profiler.Series]int, len(a.Series))
 	timings := 0
@@ -199,7 +199,7 @@ func (a *profileAttempt) add(u profiler.Upload) (added addition, err error) {
 	return added, nil
 }
 
-// write writes what is new of an upload, which is the given part of what the run has sent.
+// write writes the new batches of an upload, which is the given part of what the run has sent.
 func (added addition) write(ctx context.Context, tx pgx.Tx, a profileAttempt, part int, u profiler.Upload) error {
 	var batch pgx.Batch
 	if len(added.samples) > 0 {
@@ -208,7 +208,7 @@ func (added addition) write(ctx context.Context, tx pgx.Tx, a profileAttempt, pa
 			select $1, $2, $3, x.series, x.sequence, x.samples from unnest($4::smallint[], $5::smallint[], $6::bytea[]) x (series, sequence, samples)`,
 			a.BeganAt, a.ID, part, added.series, added.sequences, added.samples)
 	} else if u.Summary == nil || a.Ended {
-		part = a.Part // nobody who follows has missed something
+		part = a.Part // there is nothing new for followers
 	}
 	series, err := json.Marshal(a.Series)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 // partitionsAhead is the time for which there are partitions: without an orchestrator, the API makes the next ones.
 const partitionsAhead = 8 * 7 * 24 * time.Hour
 
-// keptAttempt matches an attempt a, with its k in [kept], that has not expired. One of a run that goes on has not.
+// keptAttempt matches an attempt a, with its k in [kept], that has not expired. An attempt of a run under way has
+// not expired.
 const keptAttempt = `(k.before is null or a.began_at >= k.before or exists (select from job_run n where n.id = a.run_id and n.outcome = ''))`
 
 // expiredWeeks lists the partitions of weeks that are over and of which nothing is kept. It follows [kept].
@@ -70,7 +71,7 @@ func (s *Store) removeSamples(ctx context.Context, keep Keep) (removed Removed, 
 // dropWeek drops the partition of a week, with the attempts of that week. Nothing is added to a week that is over.
 func (s *Store) dropWeek(ctx context.Context, name string, first, last time.Time) (removed Removed, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		// Readers and writers of samples queue behind the one who waits for the table.
+		// Readers and writers of samples queue behind whichever transaction waits for the table.
 		if _, err := tx.Exec(ctx, `select set_config('lock_timeout', '500ms', true)`); err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 
 // Profile lists what was sampled during a run.
 type Profile struct {
-	// Over: nothing more will come.
+	// Over reports that nothing more will come.
 	Over bool
 	// Attempts are in the order of their beginning.
 	Attempts []ProfileAttempt
@@ -41,8 +41,8 @@ type ProfileSeries struct {
 	Values int
 }
 
-// ProfileProgress returns the number of the last upload of a run, and whether nothing more will come. It is [Store.Profile] for
-// those who ask often.
+// ProfileProgress returns the number of the last upload of a run, and whether nothing more will come. It replaces
+// [Store.Profile] for frequent callers.
 func (s *Store) ProfileProgress(ctx context.Context, run bench.RunID) (part int, over bool, err error) {
 	type progress struct {
 		Part int
@@ -56,7 +56,7 @@ func (s *Store) ProfileProgress(ctx context.Context, run bench.RunID) (part int,
 	return p.Part, p.Over, wrap("looking for samples of run "+string(run), err)
 }
 
-// Profile returns ErrNotFound for an unknown run.
+// Profile reads what was sampled during a run; ErrNotFound if the run is unknown.
 func (s *Store) Profile(ctx context.Context, run bench.RunID) (Profile, error) {
 	type state struct{ Finished, Late bool }
 	doing := "reading what was sampled during run " + string(run)
@@ -77,7 +77,7 @@ func (s *Store) Profile(ctx context.Context, run bench.RunID) (Profile, error) {
 		Series  []profileSeries
 		Summary *profiler.Summary
 	}
-	// After the run: what a run has sent before its end is seen.
+	// Read after the run, so that all that a run has sent before its end is seen.
 	rows, err := all[row](ctx, s.pool, `
 		select id, name, host, began_at, part, dropped, absent, series, summary from profile_attempt where run_id = $1 order by number`, run)
 	if err != nil {
@@ -142,7 +142,7 @@ type profilePart struct {
 	batch profiler.Batch
 }
 
-// profileParts reads parts of an attempt. until is the last one that was read as a whole; MaxInt: all were.
+// profileParts reads parts of an attempt. until is the last part that was read as a whole; MaxInt: all were.
 func (s *Store) profileParts(ctx context.Context, a ProfileAttempt, after int, wanted func(profiler.Series) bool) (parts []profilePart, until int, err error) {
 	var places []int16
 	for i, series := range a.Series {

@@ -8,9 +8,9 @@ import (
 )
 
 // Rebuilt lists requests that failed while a build that they need had failed, and whose
-// build has succeeded since, at most so long ago: by a job that ran again, or by one of
-// another request. Nothing else would tell them. Graphs of templates are left out: what is
-// blocked in them has a limit of its own. At most limit are returned.
+// build has succeeded since, no longer than within ago: by a job that ran again, or by one
+// of another request. Nothing else would tell them. Graphs of templates are left out: what
+// is blocked in them has a limit of its own. At most limit are returned.
 func (s *Store) Rebuilt(ctx context.Context, within time.Duration, limit int) ([]bench.Request, error) {
 	requests, err := all[bench.Request](ctx, s.pool, `
 		select `+requestColumns+` from benchmark_request r

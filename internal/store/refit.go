@@ -83,7 +83,7 @@ const maxReplaced = 20000
 // Replace moves a group of waiting jobs to another task queue of its size class, and
 // returns how many have moved. Jobs that have begun or moved meanwhile stay. Jobs whose
 // wait for caches is over stop waiting for them. Moving jobs to the task queue where they
-// wait already records a removed set again.
+// already wait records a removed set again.
 func (s *Store) Replace(ctx context.Context, g JobGroup, to bench.Place) (int, error) {
 	moved := 0
 	err := s.inTx(ctx, "moving the jobs of task queue "+g.TaskQueue, func(tx pgx.Tx) error {

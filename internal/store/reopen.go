@@ -25,7 +25,7 @@ var ErrNothingToMeasure = errors.New("everything to be measured has a result")
 // MaxTimes bounds how often one call runs a job.
 const MaxTimes = 100
 
-// BudgetError reports that what was asked for would take more machine time than the call
+// BudgetError reports a reopening that would take more machine time than the call
 // allows.
 type BudgetError struct{ Takes, Budget time.Duration }
 
@@ -37,14 +37,14 @@ func (e *BudgetError) Error() string {
 // new jobs of the next generation replace the former ones in the request, or the former
 // ones run again for results of the next generation. Former results stay.
 type ReopenOptions struct {
-	// Job selects one job; empty: all of the request's.
+	// Job selects one job; empty: all jobs of the request.
 	Job bench.JobKey
 	// Remeasure includes test cases that have results, of these benchmarks or, if none
 	// are given, of all; otherwise only test cases without a result are measured.
 	Remeasure  bool
 	Benchmarks []string
-	// Retrigger chooses jobs by its graphs, which are measured again as a whole; nil: Job
-	// and Remeasure do. With [graphset.Choice.Rerun] no job is replaced: they run again.
+	// Retrigger chooses jobs by the request's graphs, to be measured again as a whole; nil: Job
+	// and Remeasure choose. With [graphset.Choice.Rerun] no job is replaced: the jobs run again.
 	Retrigger *graphset.Choice
 	// Present describes how the project measures now; nil: as before.
 	Present *Present
@@ -53,7 +53,7 @@ type ReopenOptions struct {
 	// Times counts the runs of each chosen job of a Retrigger, 1 to [MaxTimes], one after the
 	// other; 0: once.
 	Times int
-	// Budget bounds the machine time of a Retrigger, as its jobs took it last; 0: no bound.
+	// Budget bounds the machine time of a Retrigger, by what its jobs took last; 0: no bound.
 	Budget time.Duration
 }
 
@@ -64,7 +64,7 @@ type Present struct {
 	SuiteHash string
 	// Has reports whether the suite has a test case.
 	Has func(bench.TestCase) bool
-	// Builds reports whether an artifact is still built as a job of kind build did.
+	// Builds reports whether the project still builds an artifact the way this build job did.
 	Builds func(bench.Job) bool
 }
 
@@ -88,10 +88,10 @@ func (o ReopenOptions) graphReason() bench.GraphReason {
 // reruns reports whether jobs run again as themselves.
 func (o ReopenOptions) reruns() bool { return o.Retrigger != nil && o.Retrigger.Rerun }
 
-// again counts the further times that chosen jobs run.
+// again returns how many times chosen jobs run after the first.
 func (o ReopenOptions) again() int { return max(o.Times, 1) - 1 }
 
-// some reports whether only certain jobs are replaced, so that the request may be open.
+// some reports whether only certain jobs are replaced; the request may then be open.
 func (o ReopenOptions) some() bool { return o.Job != "" || o.Retrigger != nil }
 
 // detail returns the options as the audit keeps them.
@@ -125,11 +125,11 @@ func (o ReopenOptions) detail() json.RawMessage {
 // admission. Single jobs may also be retried, and retriggered, while their request is open.
 // The caller starts the request's workflow after the former one has ended.
 //
-// If a tracked request lacks results of a suite that is not the present one, the jobs for
-// them are not written anew but dropped: they are planned from the present suite when it
-// is the request's turn. So are builds that the project makes in another way now. Else the
-// new jobs use the present suite for those of their test cases that it has, and the former
-// one if it has none of them.
+// If a tracked request lacks results of a suite other than the present one, their jobs are
+// dropped instead of rewritten, and planned from the present suite when it is the
+// request's turn. So are builds that the project now makes in another way. Otherwise the
+// new jobs use the present suite for their test cases that it has, and the former suite if
+// it has none.
 //
 // It returns ErrConflict if the request or the job has not ended; ErrNothingToMeasure if
 // everything has a result, or no test case has the named benchmarks; ErrNotFound if the
@@ -157,8 +157,8 @@ func (s *Store) Reopen(ctx context.Context, id bench.RequestID, options ReopenOp
 	})
 }
 
-// JobRequest returns the request to which a retry of a job belongs: an open one that
-// waits for it, else the one whose artifact it measures, else the last one that waited.
+// JobRequest returns the request to which a retry of a job belongs: an open one that waits
+// for the job, else the one whose artifact the job measures, else the last one that waited.
 // It returns ErrNotFound if there is no such job, or it was replaced in all its requests.
 func (s *Store) JobRequest(ctx context.Context, key bench.JobKey) (bench.Request, error) {
 	r, err := one[bench.Request](ctx, s.pool, `
@@ -177,10 +177,10 @@ type reopening struct {
 	// written counts the written jobs by queue, submitter and branch.
 	written map[fairshare.Job]int
 	sets    placeSets // of these jobs
-	// replaced maps jobs that were written to those in whose place they are.
+	// replaced maps each written job to the job that it replaces.
 	replaced map[int64]int64
 	who      string // account that asked for it
-	// again holds the jobs that are retriggered; nil: it is no retrigger.
+	// again holds the retriggered jobs; nil: this is no retrigger.
 	again map[bench.JobKey]graphset.Again
 }
 
@@ -223,12 +223,12 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 			continue
 		}
 		if o.options.reruns() {
-			if len(j.TestCases) > 0 || j.Build != nil { // but for a chunk that others have measured
+			if len(j.TestCases) > 0 || j.Build != nil { // excludes a chunk that others have measured
 				again = append(again, j.Job)
 			}
 			continue
 		}
-		if j.Kind == bench.KindCommand { // decided without a query for each of thousands
+		if j.Kind == bench.KindCommand { // decided without a query, as there may be thousands
 			if o.lacks(j) {
 				commands = append(commands, j.Job)
 				continue
@@ -339,7 +339,7 @@ func (o reopening) checkLimits(ctx context.Context, who string) error {
 	for job, n := range o.written {
 		waiting[job.Submitter] += n
 	}
-	if !o.options.some() && !o.request.Deferred { // whose jobs are all written
+	if !o.options.some() && !o.request.Deferred { // all jobs of a deferred request are written
 		asked = append(asked, fairshare.Job{Queue: cmp.Or(o.options.Queue, o.request.Queue), Submitter: o.request.Submitter, Branch: o.request.Branch})
 		if o.request.ExpandedAt == nil {
 			waiting[o.request.Submitter]++
@@ -348,7 +348,7 @@ func (o reopening) checkLimits(ctx context.Context, who string) error {
 	if err := mayAskFor(ctx, o.tx, who, asked); err != nil {
 		return err
 	}
-	for _, account := range slices.Sorted(maps.Keys(waiting)) { // sorted, so that two never wait for each other
+	for _, account := range slices.Sorted(maps.Keys(waiting)) { // sorted, so that two calls never wait for each other
 		if err := mayWait(ctx, o.tx, account, waiting[account]); err != nil {
 			return err
 		}
@@ -440,7 +440,7 @@ func (o reopening) jobs(ctx context.Context) ([]linkedJob, error) {
 // it is the request's latest job.
 func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, error) {
 	if o.options.Remeasure && j.Tag != o.request.Tag {
-		return nil, nil // its parent's: not part of the request's own results
+		return nil, nil // a job of its parent: not part of the request's own results
 	}
 	again, whole := o.again[j.Key]
 	return all[bench.TestCase](ctx, o.tx, `
@@ -496,7 +496,7 @@ func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.
 	return len(cases), err
 }
 
-// unstarted returns a job that has ended in its state before hand-out.
+// unstarted returns an ended job in its state before hand-out.
 func unstarted(former bench.Job) bench.Job {
 	former.JobState = bench.JobState{Status: bench.JobQueued}
 	former.AffinityUntil, former.MovedFrom, former.MovedAt = nil, "", nil

@@ -8,8 +8,8 @@ import (
 )
 
 // preview tells what measuring again would cost: the time that each job's last success took,
-// by its share of test cases, each time that it runs. takes also counts what never succeeded,
-// by its last run.
+// by its share of test cases, each time that it runs. takes also counts jobs that never
+// succeeded, by their last run.
 func (o reopening) preview(ctx context.Context, lacking []lackingJob, commands []bench.Job) (out *Preview, takes time.Duration, err error) {
 	jobs := make([]PreviewedJob, 0, len(lacking)+len(commands))
 	for _, j := range lacking {

@@ -32,7 +32,7 @@ const requestColumns = `r.id, r.project, r.type, coalesce(r.tag, '') as tag, coa
 	r.workflow_started_at, r.reopened_at, r.admitted_at, r.expanded_at, r.jobs_done_at, coalesce(r.baseline, '') as baseline,
 	r.summary, r.message`
 
-// selected is the content of the column selection: what of the suite is measured, and what is recorded meanwhile.
+// selected is the content of the column selection: the part of the suite to measure, and what is recorded meanwhile.
 type selected struct {
 	bench.Selection
 	Profiling *bench.Profiling `json:"profiling,omitempty"`
@@ -221,8 +221,8 @@ func (s *Store) JobProgress(ctx context.Context, id bench.RequestID) (bench.JobP
 }
 
 // StageProgress counts the jobs of a request's stage: the required ones, or the optional
-// ones. It leaves their test cases out, which takes ten times as long to count: workflows ask
-// whenever jobs end.
+// ones. It leaves out their test cases, which take ten times as long to count, as workflows
+// ask whenever jobs end.
 func (s *Store) StageProgress(ctx context.Context, id bench.RequestID, stage bench.Stage, optional bool) (bench.JobProgress, error) {
 	p, _, err := s.countJobs(ctx, id, stage, &optional)
 	p.TestCases, p.TestCasesDone = 0, 0
@@ -246,7 +246,7 @@ func (s *Store) countJobs(ctx context.Context, id bench.RequestID, stage bench.S
 		return bench.JobProgress{}, false, err
 	}
 	if alone {
-		// All are commands of its own: each is one test case, which is done with it.
+		// All are the request's own commands: each has one test case, which is done when the command is.
 		if (stage != "" && stage != bench.StageOwn) || (optional != nil && *optional) {
 			return bench.JobProgress{}, true, nil
 		}

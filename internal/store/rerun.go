@@ -9,7 +9,7 @@ import (
 )
 
 // Reruns: nodes of a request's graphs that a person asks for again as themselves. Their
-// definitions, keys and places stay; what had become of them moves to node_end. Results of
+// definitions, keys and places stay; their former ends move to node_end. Results of
 // a rerun are of a later generation.
 
 // succeededBefore matches an edge e whose input has succeeded before it was asked for again,
@@ -27,8 +27,8 @@ func askedIn(node string) string {
 	return `coalesce((select a.asked_in from job_queue a where a.id = ` + node + `), (select a.asked_in from service_node a where a.id = ` + node + `), 0)`
 }
 
-// rerun asks for jobs that have ended again, and for the chosen nodes that no machine runs.
-// It returns how many of these there are.
+// rerun asks again for ended jobs, and for the chosen nodes that no machine runs. It
+// returns the number of these nodes.
 func (o reopening) rerun(ctx context.Context, jobs []bench.Job) (services int, err error) {
 	call, err := value[int64](ctx, o.tx, `select nextval('rerun_call')`)
 	if err != nil {
@@ -37,7 +37,7 @@ func (o reopening) rerun(ctx context.Context, jobs []bench.Job) (services int, e
 	ids, generations := make([]int64, len(jobs)), make([]int, len(jobs))
 	for i, j := range jobs {
 		ids[i], generations[i] = j.ID, j.Generation
-		if j.Build == nil { // whose archive is the result, and whose generation is part of its key
+		if j.Build == nil { // a build's result is its archive, and its generation is part of its key
 			if generations[i], err = laterGeneration(ctx, o.tx, j.Key); err != nil {
 				return 0, err
 			}
@@ -50,8 +50,8 @@ func (o reopening) rerun(ctx context.Context, jobs []bench.Job) (services int, e
 	return o.rerunServices(ctx, call)
 }
 
-// askedAgain says by which call jobs are asked for again, by whom, and how often once more
-// when they have ended.
+// askedAgain says by which call jobs are asked for again, by whom, and how many more times
+// after they have ended.
 type askedAgain struct {
 	call int64
 	who  string

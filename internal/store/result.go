@@ -40,8 +40,8 @@ func (s *Store) artifact(ctx context.Context, project, tag string) (int64, error
 
 // SamplesOf reads all values of an artifact: those of the latest generation of each test
 // case, metric and surrounding, by iteration, with the marks of disturbed iterations, and
-// without those measured in turns with another artifact. It returns none if there are none.
-// Sheets hold the same, and are read if they are those of the results. Callers share the
+// without those measured in turns with another artifact. An empty list is no error. Sheets
+// hold the same values, and are read if they agree with the results. Callers share the
 // samples and must not change them.
 func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error) {
 	artifact, err := s.artifact(ctx, project, tag)
@@ -125,9 +125,9 @@ func (s *Store) MissingResults(ctx context.Context, project, tag string) ([]benc
 	return missing, wrap("listing the missing results of "+tag, err)
 }
 
-// MeasuredTags lists the artifacts with at least one result of their own whose requests of
-// a type have ended their jobs, whatever happened while they were decided, by request, the
-// newest first.
+// MeasuredTags lists the artifacts with at least one result of their own that have a
+// request of a type whose jobs have ended, whatever happened afterwards, the newest
+// request first.
 func (s *Store) MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error) {
 	tags, err := column[string](ctx, s.pool, `
 		select r.tag from benchmark_request r join artifact a on a.project = r.project and a.tag = r.tag

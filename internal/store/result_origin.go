@@ -23,7 +23,7 @@ type Origin struct {
 	// Suite is the content hash of the suite; empty: it had none.
 	Suite string
 	Run   bench.RunID
-	// Iterations counts its collections, of which the first and the last were taken then.
+	// Iterations counts its collections; First and Last are the times of the first and the last.
 	Iterations  int
 	First, Last time.Time
 	// InTurns is set if it was measured in turns with the other artifact.
@@ -32,7 +32,7 @@ type Origin struct {
 
 // Origins lists the results of an artifact that a comparison with another one reads: the
 // latest of each test case and surrounding, and those measured in turns with the other one,
-// by test case, the older ones first. It returns none if there are none. Callers must not
+// by test case, the older ones first. An empty list is no error. Callers must not
 // change them.
 func (s *Store) Origins(ctx context.Context, project, tag, other string) ([]Origin, error) {
 	artifact, err := s.artifact(ctx, project, tag)
@@ -60,7 +60,7 @@ func (s *Store) Origins(ctx context.Context, project, tag, other string) ([]Orig
 	return found, nil
 }
 
-// keptOriginsBytes bounds what a process keeps of where artifacts were measured.
+// keptOriginsBytes bounds the origins that a process keeps.
 const (
 	keptOriginsBytes = 2 << 20
 	bytesPerOrigin   = 320

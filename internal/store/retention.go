@@ -38,7 +38,7 @@ const (
 
 // RemoveExpired removes rows of a kind that were kept long enough by the database's clock,
 // in batches: more reports that another call may find others. Nothing open is removed, nor
-// what something that is kept refers to or needs. Repeating the call changes nothing.
+// anything that kept rows refer to or need. Repeating the call changes nothing.
 func (s *Store) RemoveExpired(ctx context.Context, keep Keep) (removed Removed, more bool, err error) {
 	doing := "removing expired " + string(keep.Kind)
 	switch keep.Kind {
@@ -93,7 +93,7 @@ func (k Keep) args(most int) pgx.NamedArgs {
 }
 
 // kept gives the time before which rows of a project have expired. It has no row for
-// projects whose rows are kept for ever; the empty name stands for what belongs to none.
+// projects whose rows are kept forever; the empty name stands for rows without a project.
 const kept = `kept as materialized (
 	select k.project, now() - make_interval(secs => k.seconds) as before from (
 		select p.name as project, coalesce(o.seconds, @seconds::float8) as seconds

@@ -19,14 +19,14 @@ const expiredRequest = `r.status = 'completed' and r.completed_at < k.before
 		else true
 	end`
 
-// oldCanary matches a canary c from which nothing is known any more: enough newer ones
-// are, or its collector was removed.
+// oldCanary matches a canary c from which nothing is derived any more: enough newer ones
+// exist, or its collector was removed.
 const oldCanary = `c.outcome <> '' and (
 	(select count(*) from canary newer where newer.collector = c.collector and newer.id > c.id and newer.outcome in ('passed', 'changed')) >= @window
 	or not exists (select from collector_config n where n.name = c.collector))`
 
-// needed matches an artifact a that something refers to other than request r, or than
-// requests of its type that have expired as well.
+// needed matches an artifact a to which something refers other than request r and
+// expired requests of its type.
 const needed = `(
 	exists (
 		select from benchmark_request q where q.project = a.project and q.tag = a.tag and ` + another + `
@@ -47,8 +47,8 @@ const another = `q.id <> r.id and not (q.type = r.type and q.status = 'completed
 
 // expendable matches a request r whose jobs nothing else needs: no other request is linked
 // to one, none holds a result that represents a needed artifact, and its comparison tells
-// nothing of the history of one. Jobs of commands belong to their request alone. A build
-// stays, and so does its job.
+// nothing of the history of a needed artifact. Jobs of commands belong to their request
+// alone. A build stays, and so does its job.
 const expendable = `case @kind::text
 	when 'commands' then not exists (select from job_queue j where j.submitted_with = r.id and j.status in ('queued', 'handed_out', 'in_progress'))
 	else not exists (
@@ -115,7 +115,7 @@ func (s *Store) removeRequests(ctx context.Context, keep Keep) (removed Removed,
 
 // removeRequest removes up to [removedAtOnce] jobs of a request with their runs and
 // results, and then the request. It removes nothing, and is done, if the request is not
-// due any more: somebody opened it again, or needs it now.
+// due any more: it was opened again, or is needed now.
 func (s *Store) removeRequest(ctx context.Context, id bench.RequestID, keep Keep) (removed Removed, done bool, err error) {
 	done = true
 	args := keep.args(removedAtOnce)
@@ -202,7 +202,7 @@ func removeJobs(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs) (n int, byte
 		{`delete from test_result where run_id in (select id from job_run where job_id = any($1))`, jobs},
 		{`delete from job_run where job_id = any($1)`, jobs},
 		{`delete from job_queue where id = any($1)`, jobs},
-		{`delete from artifact where id = any($1)`, own}, // what they yield belongs to no other
+		{`delete from artifact where id = any($1)`, own}, // their results belong to no other
 	} {
 		if _, err := tx.Exec(ctx, step.sql, step.of); err != nil {
 			return 0, 0, err

@@ -14,7 +14,7 @@ import (
 // Retriggers: jobs of a request that a person chooses by its graphs run again, with those
 // that need them if the person says so. They are a graph of their own in the request's set.
 
-// repetition returns what is chosen of the graphs of the locked request. It returns
+// repetition returns the chosen part of the graphs of the locked request. It returns
 // ErrNotFound if the request has no such graph.
 func (o reopening) repetition(ctx context.Context) (graphset.Repetition, error) {
 	now, err := value[time.Time](ctx, o.tx, `select now()`)
@@ -50,8 +50,8 @@ func (o reopening) repetition(ctx context.Context) (graphset.Repetition, error) 
 	return set.Repeat(*o.options.Retrigger, benchmarks, now)
 }
 
-// skip reads the graphs of the request after it has recorded which nodes are skipped by now,
-// as the request does when it counts: only what has ended runs again.
+// skip records which nodes are skipped by now, as the request does when it counts, and then
+// reads its graphs: only what has ended runs again.
 func (o reopening) skip(ctx context.Context, now time.Time) (graphset.Set, error) {
 	set, err := o.set(ctx)
 	if err != nil || o.request.Template == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Revisions are hashes of what changes: pages that are looked at ask for them every second,
+// Revisions are hashes of what changes: open pages ask for them every second,
 // so each is one statement that reads little. The column xmin of a row changes whenever the
 // row does.
 
@@ -68,7 +68,7 @@ func (s *Store) RequestRevision(ctx context.Context, id bench.RequestID) (string
 // JobRevision changes with a job, its runs, their progress, their output and what was sampled during them. It returns
 // ErrNotFound for an unknown job.
 func (s *Store) JobRevision(ctx context.Context, key bench.JobKey) (string, error) {
-	// 30 s after a run's end, what was sampled is known to be all.
+	// 30 s after a run's end, what was sampled is known to be complete.
 	revision, err := value[string](ctx, s.pool, `
 		select md5(concat_ws('|', j.xmin,
 			(select string_agg(concat_ws(',', n.id, n.xmin, n.finished_at < now() - make_interval(secs => $2)), ';' order by n.id) from job_run n where n.job_id = j.id),

@@ -32,7 +32,7 @@ type RunPlan struct {
 	Run    bench.Run
 	Job    bench.Job
 	Config json.RawMessage // the project's
-	// Profiling configures what is recorded, by the request for which the job was handed out; nil: it says nothing.
+	// Profiling is the recording configured by the request for which the job was handed out; nil: it says nothing.
 	Profiling *bench.Profiling
 	// Wait of the job for the run; nil: the run had begun before.
 	Wait *RunWait
@@ -56,8 +56,8 @@ func (s *Store) Run(ctx context.Context, id bench.RunID) (bench.Run, error) {
 	return r, wrap("reading run "+string(id), err)
 }
 
-// RunCollector names the collector that carries out a run, or has. It is not kept: a restored
-// record may name another.
+// RunCollector names the collector that carries out a run, or has done so. Its answer is not
+// kept: a restored record may name another.
 func (s *Store) RunCollector(ctx context.Context, id bench.RunID) (string, error) {
 	name, err := value[string](ctx, s.pool, `select collector from job_run where id = $1`, id)
 	return name, wrap("reading the collector of run "+string(id), err)
@@ -150,8 +150,8 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 	return plan, nil
 }
 
-// configuredRun holds the configuration of a run: by its project, and the request for which its job
-// was handed out.
+// configuredRun holds the configuration of a run, by its project and by the request for which its
+// job was handed out.
 type configuredRun struct {
 	Config    json.RawMessage
 	Profiling *bench.Profiling
@@ -166,16 +166,16 @@ func mayBegin(c bench.Collector, job bench.Job) error {
 	if c.Outdated() {
 		return fmt.Errorf("%w: collector %s is version %s, version %s is wanted", ErrOutdated, c.Name, c.Version, c.WantedVersion)
 	}
-	// Of the collectors that take the job's task, each may run it: from now on the job
-	// belongs where it runs.
+	// Any collector that takes the job's task may run the job, which from now on belongs
+	// where it runs.
 	if lacks := placement.WhyNot(placement.Of(c), plan.NeedsOf(job).Requirements()); len(lacks) > 0 {
 		return fmt.Errorf("%w: collector %s: %s", ErrUnfit, c.Name, strings.Join(lacks, ", "))
 	}
 	return nil
 }
 
-// openRun writes the run's row, with how long the locked job has waited for it, and makes it
-// the job's only open run. The job's row is left to the caller. It adds to rest what nothing of this depends on.
+// openRun writes the run's row, with the locked job's waiting time, and makes it the job's only open run. The
+// caller writes the job's row. Statements on which nothing here depends go into rest.
 func openRun(ctx context.Context, tx pgx.Tx, at gate, c bench.Collector, start RunStart, rest *pgx.Batch) (RunWait, error) {
 	job := at.Job
 	if at.Running {
@@ -245,7 +245,7 @@ func closeRuns(ctx context.Context, tx pgx.Tx, jobID int64, outcome bench.RunOut
 }
 
 // CloseLostRuns closes the open runs of a job as lost: the collector died, was shut down
-// or could not report. It leaves those alone that began after the job was asked for again.
+// or could not report. Runs that began after the job was asked for again stay open.
 func (s *Store) CloseLostRuns(ctx context.Context, key bench.JobKey, rerun int, message string) error {
 	return s.inTx(ctx, "closing the lost runs of job "+string(key), func(tx pgx.Tx) error {
 		job, err := lockJob(ctx, tx, key)
@@ -299,24 +299,24 @@ type RunRest struct {
 	Profile *profiler.Upload
 }
 
-// RunClosed tells about a run that was closed.
+// RunClosed describes a closed run.
 type RunClosed struct {
 	bench.RunClosed
-	// Profiled reports that there were samples, and that they are stored.
+	// Profiled reports that there were samples and that they were stored.
 	Profiled bool
 }
 
-// endSuccessful ends the locked job $1 if nothing is left of it to decide: each test case has its
-// result, no other run goes on, and it is not to run again. Its workflow finds it so.
+// endSuccessful ends the locked job $1 if nothing is left to decide: each test case has its
+// result, no other run is under way, and the job is not to run again. Its workflow finds it ended.
 const endSuccessful = `
 	update job_queue j set status = 'success', message = '', completed_at = now()
 	where j.id = $1 and j.status = 'in_progress' and j.again = 0
 		and not exists (select from job_test_case_state t where t.job_id = j.id and not t.done)
 		and not exists (select from job_run o where o.job_id = j.id and o.outcome = '')`
 
-// FinishRunWith does what [Store.StoreBlock] and [Store.AppendLog] do with the rest of a run,
-// and then closes it: all of it or nothing. Samples are worth less: without them, it is closed all
-// the same. The job of a command that has succeeded ends with it.
+// FinishRunWith stores the rest of a run as [Store.StoreBlock] and [Store.AppendLog] do, and then
+// closes the run, all or nothing. Samples matter less: if they cannot be stored, the run is closed
+// without them. The job of a command that has succeeded ends with its run.
 func (s *Store) FinishRunWith(ctx context.Context, id bench.RunID, end bench.RunEnd, rest RunRest) (RunClosed, error) {
 	closed, err := s.finishRun(ctx, id, end, rest)
 	if err != nil && closed.lacksSamples && ctx.Err() == nil {

@@ -31,8 +31,8 @@ func (s *Store) AppendLog(ctx context.Context, run bench.RunID, offset int64, da
 	return next, nil
 }
 
-// appendLog adds to a batch what stores the new part of a piece of output. It returns the size of
-// the output from then on, which the caller records with the locked run.
+// appendLog adds to a batch the statement that stores the new part of a piece of output. It
+// returns the size of the output from then on, which the caller records with the locked run.
 func appendLog(b *pgx.Batch, run bench.RunID, size int64, piece bench.RunOutput) (next int64, err error) {
 	if piece.Offset < 0 {
 		return size, errors.New("the offset must not be negative")

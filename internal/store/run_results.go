@@ -18,7 +18,7 @@ type RunAside struct {
 	Results int
 }
 
-// RunAside returns ErrNotFound for an unknown run.
+// RunAside reads the rest of a run; ErrNotFound if the run is unknown.
 func (s *Store) RunAside(ctx context.Context, id bench.RunID) (RunAside, error) {
 	found, err := one[RunAside](ctx, s.pool, `
 		select n.segment, n.output_removed_at, (select count(*) from test_result r where r.run_id = n.id) as results
@@ -46,7 +46,7 @@ type RunResult struct {
 	// Invalid is the reason for which it no longer counts; nil: it does.
 	Invalid *string
 	Probe   bool
-	// Disturbed counts its iterations that were disturbed, by DisturbedBy above all.
+	// Disturbed counts its iterations that were disturbed, mostly by DisturbedBy.
 	Disturbed   int
 	DisturbedBy string
 	// TooDisturbed is set when no model and no verdict uses it.

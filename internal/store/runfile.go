@@ -65,7 +65,7 @@ func (s *Store) RunFiles(ctx context.Context, run bench.RunID) ([]bench.RunFile,
 	return fs, wrap("listing the files of run "+string(run), err)
 }
 
-// RunFile reads about a file of a run. It returns ErrNotFound if there is none.
+// RunFile reads the description of a file of a run. It returns ErrNotFound if there is none.
 func (s *Store) RunFile(ctx context.Context, run bench.RunID, path string) (bench.RunFile, error) {
 	f, err := one[bench.RunFile](ctx, s.pool, `select `+runFileColumns+` from run_file f where f.run_id = $1 and f.path = $2`, run, path)
 	return f, wrap("reading about a file of run "+string(run), err)

@@ -40,9 +40,9 @@ func KnownSchema() int64 {
 	return version
 }
 
-// SchemaDigests identifies schemas by the content of their migrations, one after the other:
-// first this program's, then each from which it goes on, down to that of the first
-// migration. What was made for another one may not suit this program.
+// SchemaDigests identifies schemas by the content of their migrations: first this program's
+// schema, then each earlier one, down to that of the first migration. What was made for
+// another schema may not suit this program.
 func SchemaDigests() []string {
 	sum := sha256.New()
 	names, err := fs.Glob(migrations, "migrations/*.sql")
@@ -91,9 +91,9 @@ func (s *Store) AwaitSchema(ctx context.Context, log *slog.Logger) error {
 }
 
 // WatchSchema looks at the schema's version until the context ends; then it returns nil.
-// While a newer program has migrated the database and its schema still has what this
-// program reads and writes, this one goes on, so that replicas can be replaced one after
-// the other. Else it returns [ErrSchemaTooNew] at once.
+// If a newer program has migrated the database, this one goes on while the schema still
+// has what it reads and writes, so that replicas can be replaced one after the other.
+// Otherwise it returns [ErrSchemaTooNew] immediately.
 func (s *Store) WatchSchema(ctx context.Context, log *slog.Logger) error {
 	return s.watchSchema(ctx, schemaEvery, log)
 }
@@ -104,7 +104,7 @@ func (s *Store) watchSchema(ctx context.Context, every time.Duration, log *slog.
 	defer tick.Stop()
 	told := known
 	for {
-		// A database that does not answer is noticed by whoever needs it.
+		// Callers that need the database notice if it does not answer.
 		if found, err := s.schema(ctx); err == nil {
 			if found.Oldest > known {
 				return tooNew(found.Version, known)

@@ -22,7 +22,7 @@ type Session struct {
 	Run       bench.RunID
 	Collector string
 	// Segment describes the kernel and the settings of the machine: only sessions whose
-	// segments do not differ are a history.
+	// segments do not differ form a history.
 	Segment bench.Segment
 	// At is the start of the session.
 	At time.Time
@@ -40,11 +40,11 @@ type PastSuspicion struct {
 	// Score of the suspicion; Up is set if the values had grown.
 	Score float64
 	Up    bool
-	// Change is the relative change in turns, P the p value of its pairs, and Reason that of the verdict.
+	// Change is the relative change in turns, P the p value of its pairs, and Reason the verdict's reason.
 	Change float64
 	P      float64
 	Reason string
-	// Changed reports that it was confirmed: earlier sessions are no history of later ones.
+	// Changed reports that the suspicion was confirmed: earlier sessions are no history of later ones.
 	Changed bool
 }
 
@@ -140,10 +140,10 @@ func (s *Store) MeasuredTargets(ctx context.Context, project, tag string) ([]ben
 	return targets, wrap("listing the targets of "+tag, err)
 }
 
-// Line lists the artifacts whose results are the history of a request's, the oldest first
-// and its own last: at most most. For a commit these are merged commits that are not newer,
-// for a try build those up to its parent, and for a release the measured releases before
-// it, of which before decides.
+// Line lists the artifacts whose results are the history of a request's artifact, the
+// oldest first and that artifact last: at most most. For a commit these are merged commits
+// that are not newer, for a try build those up to its parent, and for a release the
+// measured releases before it, in the order given by before.
 func (s *Store) Line(ctx context.Context, r bench.Request, most int, before func(tag, own string) int) ([]string, error) {
 	var tags []string
 	var err error

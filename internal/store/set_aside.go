@@ -21,7 +21,7 @@ const (
 	quietFor = 5 * time.Minute
 )
 
-// JudgeCollector decides, after a run, whether its collector is set aside: its last three
+// JudgeCollector decides, after a run, whether to set its collector aside: if its last three
 // runs with results are disturbed, that is, more than a fifth of their collections are.
 // Commands do not count. It then takes no jobs until its machine is quiet (see
 // [Store.Reconsider]) or a person activates it. If no other live collector of its pool is
@@ -38,7 +38,7 @@ func (s *Store) JudgeCollector(ctx context.Context, run bench.RunID, offlineAfte
 		if err != nil {
 			return err
 		}
-		if command { // to look for the last runs that count could mean to read all commands before it
+		if command { // looking for the last runs that count could read all commands before it
 			return nil
 		}
 		var others int
@@ -166,7 +166,7 @@ func (s *Store) Reconsider(ctx context.Context, name string, epoch int64, quiet 
 	return c, err
 }
 
-// SetStuck sets a collector aside that can measure nothing until it is started anew, whatever else its pool has: its next
+// SetStuck sets aside a collector that can measure nothing until it is started anew, whatever else its pool has. Its next
 // registration ends that. It returns the collector, unchanged if it is drained, and ErrFenced like a heartbeat.
 func (s *Store) SetStuck(ctx context.Context, name string, epoch int64, why string) (bench.Collector, error) {
 	const taking = `(c.active or c.set_aside_at is not null)`

@@ -22,8 +22,8 @@ var turnIn = `coalesce((
 // [Store.Relevel]; running jobs stay.
 //
 // It returns ErrConflict if the request or a named job has ended; ErrNotFound if a named
-// job does not belong to the request; a [fairshare.TooEarly] if the limits of whoever asks
-// allow no such level on the branch. The limits of the jobs' submitters hold in any queue.
+// job does not belong to the request; a [fairshare.TooEarly] if the requesting account's limits
+// allow no such level on the branch. The limits of the jobs' submitters apply in any queue.
 func (s *Store) SetQueue(ctx context.Context, id bench.RequestID, queue string, jobs []bench.JobKey, act Act) (Operation, error) {
 	what, err := s.onRequest(ctx, "request set-queue", id)
 	if err != nil {
@@ -51,7 +51,7 @@ type queueChange struct {
 	tx      pgx.Tx
 	request bench.Request
 	queue   string
-	jobs    []bench.JobKey // those that are put there; empty: all
+	jobs    []bench.JobKey // the jobs to put there; empty: all
 }
 
 // queueable is a job whose queue may change.
@@ -145,7 +145,7 @@ func (q queueChange) candidates(ctx context.Context) ([]queueable, error) {
 	return found, err
 }
 
-// put changes the queue of locked jobs, and returns of how many it has changed.
+// put changes the queue of locked jobs, and returns how many it has changed.
 func (q queueChange) put(ctx context.Context, own, shared []int64) (int, error) {
 	// Jobs held by a limit are released: another queue may have another place for them.
 	tag, err := q.tx.Exec(ctx, `

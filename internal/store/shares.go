@@ -45,7 +45,7 @@ type Share struct {
 	// within the window, from being ready (written, or the previous run ended) to the
 	// run's start; nil if no run began.
 	WaitMedian, Wait90, WaitMax *float64
-	// OldestSince is the time since which the oldest waiting job is ready; nil: none waits.
+	// OldestSince is the time since which the oldest waiting job has been ready; nil: none waits.
 	OldestSince *time.Time
 }
 
@@ -95,10 +95,9 @@ func readySince(number string) string {
 	return `coalesce((select max(b.finished_at) from job_run b where b.job_id = j.id and b.number < ` + number + `), j.created_at)`
 }
 
-// waitingGroups counts the jobs that wait, by what subjects they belong to: those of the
-// tally without an open run. A job that has never begun is ready since it was written: the
-// oldest such job is found by an index. Those that wait again are few, and each is looked
-// at.
+// waitingGroups counts the waiting jobs by their subjects: those of the tally without an
+// open run. A job that has never begun has been ready since it was written: an index finds
+// the oldest. Jobs that wait again are few, and each is looked at.
 var waitingGroups = `
 	select o.task_queue, o.queue, o.submitter, o.queued, o.jobs - o.queued - coalesce(b.running, 0) as handed_out, least(f.since, b.since) as since
 	from (

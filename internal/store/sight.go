@@ -11,8 +11,8 @@ import (
 // Sighting describes a run and its collector as the record sees them.
 type Sighting struct {
 	Run bench.Run
-	// Registered reports that the collector was not registered again since the run began,
-	// nor removed; Current that its last heartbeat named the run.
+	// Registered reports that the collector was neither registered again nor removed since
+	// the run began; Current that its last heartbeat named the run.
 	Registered, Current bool
 	// Silence is the time since that heartbeat, by the database's clock.
 	Silence time.Duration

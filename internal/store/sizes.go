@@ -115,8 +115,8 @@ func (s *Store) SizeStatistics(ctx context.Context, project string, shape bench.
 
 const sizeStatistics = `select project, shape, version, statistics, about, coalesce(best, 0) as best, updated_at from size_statistics`
 
-// BestClasses returns the best classes of those of a project's shapes for which one is
-// known.
+// BestClasses returns the best class of each of these shapes of a project for which one
+// is known.
 func (s *Store) BestClasses(ctx context.Context, project string, shapes []bench.Shape) (map[bench.Shape]bench.SizeClass, error) {
 	type row struct {
 		Shape bench.Shape
@@ -253,7 +253,7 @@ const resumed = `exists (
 
 // LearnSizes updates the statistics of a job's shape with its runs that have ended, each
 // once, and reports whether anything was learned. Lost runs of an open job are skipped:
-// it continues where they were, as the same probe. learn must not call the store.
+// the job continues where they were, as the same probe. learn must not call the store.
 func (s *Store) LearnSizes(ctx context.Context, key bench.JobKey, learn func(Sizing, []SizeLesson, *SizeStatistics) error) (bool, error) {
 	learned := false
 	err := s.inTx(ctx, "learning from the runs of job "+string(key), func(tx pgx.Tx) error {

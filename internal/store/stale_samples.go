@@ -14,8 +14,8 @@ import (
 	"github.com/benchloom/benchloom/internal/packed"
 )
 
-// keptStaleBytes bounds what a process keeps of artifacts whose sheets are stale, packed: some
-// 300 kB each for a large project.
+// keptStaleBytes bounds the packed results that a process keeps of artifacts with stale
+// sheets: some 300 kB each for a large project.
 const keptStaleBytes = 8 << 20
 
 // staleSheets are the results of an artifact, made from its rows in a version and packed.
@@ -53,8 +53,8 @@ func staleVersions(ctx context.Context, q querier, artifacts ...int64) (map[int6
 	return versions, err
 }
 
-// keptStale returns what is kept of a stale artifact; known is false if that is not what its
-// rows say now.
+// keptStale returns what is kept of a stale artifact; known is false if it differs from what
+// the rows say now.
 func (s *Store) keptStale(ctx context.Context, artifact int64) (kept staleSheets, known bool, err error) {
 	item := s.stale.Get(artifact)
 	if item == nil {
@@ -64,8 +64,8 @@ func (s *Store) keptStale(ctx context.Context, artifact int64) (kept staleSheets
 	return item.Value(), err == nil && versions[artifact] == item.Value().version, err
 }
 
-// rawSamples reads the samples of an artifact from its rows. Those of a stale one are kept,
-// since its pages are looked at before it is packed.
+// rawSamples reads the samples of an artifact from its rows. The samples of a stale
+// artifact are kept, since its pages are looked at before it is packed.
 func (s *Store) rawSamples(ctx context.Context, artifact int64) ([]bench.Samples, error) {
 	kept, known, err := s.keptStale(ctx, artifact)
 	if err != nil {
@@ -99,8 +99,8 @@ func (s *Store) rawSamples(ctx context.Context, artifact int64) ([]bench.Samples
 }
 
 // staleSheetsOf returns the sheets of some metrics of a stale artifact in a version, made from
-// its rows as the transaction sees them, in memory that other readings may use once it is given
-// free.
+// its rows as the transaction sees them, in memory that other readings may reuse once free is
+// called.
 func (s *Store) staleSheetsOf(ctx context.Context, tx pgx.Tx, artifact int64, version string, metrics map[bench.Metric]bool) (sheets map[sheetKey]packed.Sheet, free func(), err error) {
 	item := s.stale.Get(artifact)
 	if item == nil || item.Value().version != version {
@@ -134,7 +134,7 @@ func (s *Store) keepStale(artifact int64, version string, sheets map[sheetKey]pa
 	for at, sheet := range sheets {
 		b, err := sheet.Pack()
 		if err != nil {
-			return // packing it tells why
+			return // packing it reports why
 		}
 		kept.sheets[at] = b
 		kept.size.Series, kept.size.Values = kept.size.Series+int64(len(sheet)), kept.size.Values+int64(valuesIn(sheet))
@@ -152,7 +152,7 @@ type rawResult struct {
 }
 
 // readRaw makes the sheets of an artifact from its rows, in the memory of a reading. Values
-// are put together here: Postgres takes several times as long to make arrays of them.
+// are assembled here, as Postgres takes several times as long to make arrays of them.
 func (s *Store) readRaw(ctx context.Context, tx pgx.Tx, artifact int64, read *rawReading) (map[sheetKey]packed.Sheet, error) {
 	const latest = `select r.id, r.size_class, r.hardware_id, r.co_located, r.run_id from latest_result r where r.artifact_id = $1 and r.status = 'ok'`
 	list, err := all[rawResult](ctx, tx, `
@@ -218,7 +218,7 @@ type rawValue struct {
 	disturbed      string
 }
 
-// rawReading puts values together that come by series, result and iteration.
+// rawReading assembles values that come by series, result and iteration.
 type rawReading struct {
 	series  []packed.Series
 	results []int64 // of each series

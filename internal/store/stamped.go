@@ -2,9 +2,9 @@ package store
 
 import "github.com/jellydator/ttlcache/v3"
 
-// stamped keeps values that were read of the record, each with a stamp of what it was read
-// from: a value is used while its stamp is that of the record. Those that were unused for
-// longest are dropped.
+// stamped keeps values read from the record, each with a stamp of what it was read from: a
+// value is used while its stamp is that of the record. The values unused for longest are
+// dropped.
 type stamped[K comparable, V any] struct {
 	kept *ttlcache.Cache[K, stampedValue[V]]
 }

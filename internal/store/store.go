@@ -31,10 +31,10 @@ const maxConnections = 10
 // Store gives access to the record. It is safe for concurrent use.
 type Store struct {
 	pool *pgxpool.Pool
-	// reports has connections for reading many results, which may take long: however many
-	// ask for them, heartbeats and the like find a connection in pool.
+	// reports has connections for reading many results, which may take long. However many
+	// callers read them, heartbeats and the like find a connection in pool.
 	reports *pgxpool.Pool
-	// foreseen and past are the jobs that estimates follow from, by the names of projects.
+	// foreseen and past hold the jobs on which estimates are based, by the names of projects.
 	foreseen *lately.Cache[string, foreseen]
 	past     *lately.Cache[string, []admission.PastJob]
 	// series holds the names of series that were read.
@@ -45,13 +45,13 @@ type Store struct {
 	artifacts *ttlcache.Cache[artifactName, int64]
 	// lists holds the lists of histories that were read.
 	lists historyLists
-	// samples, origins and stale are what was read of artifacts, each with its version.
+	// samples, origins and stale hold what was read of artifacts, each with its version.
 	samples *ttlcache.Cache[int64, versionedSamples]
 	origins *ttlcache.Cache[int64, versionedOrigins]
 	stale   *ttlcache.Cache[int64, staleSheets]
 	// orders has the order of the samples of artifacts that were measured alike.
 	orders *ttlcache.Cache[sampleOrderID, sampleOrder]
-	// unpacked holds sheets that nobody reads any more, whose memory is used again.
+	// unpacked holds sheets that are no longer read, so that their memory is reused.
 	unpacked spare.Memory[packed.Sheet]
 	// raws holds the memory of readings of stale artifacts.
 	raws spare.Memory[rawReading]
@@ -132,14 +132,14 @@ func (s *Store) inTx(ctx context.Context, doing string, f func(tx pgx.Tx) error)
 }
 
 // inPlannedTx is [Store.inTx] for statements that find their rows by keys. Each is planned once
-// for each connection, which takes longer than carrying it out. A plan may be as old as its
-// connection, from when there were few rows: it looks them up whatever their number was.
+// per connection, as planning takes longer than execution. A plan may be as old as its connection,
+// from when there were few rows, so it looks them up by key whatever their number was.
 func (s *Store) inPlannedTx(ctx context.Context, doing string, f func(tx pgx.Tx) error) error {
 	return wrap(doing, pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginPlanned}, f))
 }
 
-// planned has the statements of a batch planned like those of [Store.inPlannedTx], if the batch is a
-// transaction of its own.
+// planned makes Postgres plan the statements of a batch like those of [Store.inPlannedTx], if the
+// batch is a transaction of its own.
 const planned = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
 	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
@@ -177,8 +177,8 @@ func all[T any](ctx context.Context, q querier, sql string, args ...any) ([]T, e
 	return pgx.CollectRows(rows, byName[T]())
 }
 
-// byName returns a function that reads the rows of one statement by column names. It looks
-// for the field of each column once, which takes longer than reading a row. A row that
+// byName returns a function that reads the rows of one statement by column names. It finds
+// the field of each column only once, as that takes longer than reading a row. A row that
 // violates the rules of its type is an internal error: it does not wrap the input error of
 // Validate.
 func byName[T any]() pgx.RowToFunc[T] {
@@ -193,7 +193,7 @@ func byName[T any]() pgx.RowToFunc[T] {
 				return v, err
 			}
 		}
-		*read = v // what was not read must not share memory with the row before
+		*read = v // reset: fields that are not read must not share memory with the row before
 		if err := row.Scan(fields.targets...); err != nil {
 			return v, err
 		}
@@ -207,7 +207,7 @@ func byName[T any]() pgx.RowToFunc[T] {
 	}
 }
 
-// fieldsOf notes into which fields a row would be read, instead of reading it.
+// fieldsOf notes the fields into which a row would be read, instead of reading it.
 type fieldsOf struct {
 	pgx.CollectableRow
 	targets []any
@@ -248,7 +248,7 @@ func queueLock(b *pgx.Batch, name string) {
 	b.Queue(`select pg_advisory_xact_lock(hashtextextended('benchloom ' || $1, 0))`, name)
 }
 
-// queueOne adds to a batch what [one] reads.
+// queueOne does in a batch what [one] does.
 func queueOne[T any](b *pgx.Batch, into *T, sql string, args ...any) {
 	b.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
 		*into, err = pgx.CollectExactlyOneRow(rows, byName[T]())
@@ -259,7 +259,7 @@ func queueOne[T any](b *pgx.Batch, into *T, sql string, args ...any) {
 	})
 }
 
-// queueValue adds to a batch what [value] reads.
+// queueValue does in a batch what [value] does.
 func queueValue[T any](b *pgx.Batch, into *T, sql string, args ...any) {
 	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error {
 		if err := row.Scan(into); !errors.Is(err, pgx.ErrNoRows) {
@@ -269,7 +269,7 @@ func queueValue[T any](b *pgx.Batch, into *T, sql string, args ...any) {
 	})
 }
 
-// queueAll adds to a batch what [all] reads.
+// queueAll does in a batch what [all] does.
 func queueAll[T any](b *pgx.Batch, into *[]T, sql string, args ...any) {
 	b.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
 		*into, err = pgx.CollectRows(rows, byName[T]())

@@ -19,7 +19,7 @@ const pausedBySuite = "benchloom"
 // or nil if there is no reason for one or the project is paused already.
 //
 // What ended before the project was last resumed does not count, so that a person who
-// resumes it is not contradicted at once.
+// resumes it is not contradicted immediately.
 func (s *Store) PauseForSuite(ctx context.Context, id bench.RequestID) (*Pause, error) {
 	r, err := s.Request(ctx, id)
 	if err != nil || !r.Type.Tracked() || r.JobsDoneAt == nil || r.ExpandedAt == nil {

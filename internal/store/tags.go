@@ -8,7 +8,7 @@ const commitsLike = 5
 // CommitsLike lists the tags of a project that are commit hashes and begin with a prefix, five at most: of artifacts, of
 // requests, and of the commits of its branch. A tag that is the prefix itself, of whatever kind, is listed alone.
 func (s *Store) CommitsLike(ctx context.Context, project, prefix string) ([]string, error) {
-	// As most are given. A plan for this can be kept; one for prefixes follows from the prefix.
+	// Most are given in full. A plan for this can be kept; one for prefixes depends on the prefix.
 	known, err := value[bool](ctx, s.pool, `
 		select exists (select from artifact where project = $1 and tag = $2) or exists (select from benchmark_request where project = $1 and tag = $2)`, project, prefix)
 	if err != nil {

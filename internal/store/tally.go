@@ -10,7 +10,7 @@ import (
 const tallyBatch = 10_000
 
 // CompactTally replaces rows that count the same open jobs by their sum, so that reading
-// counts stays quick. The sums stay the same, and calls at the same time do no harm.
+// counts stays quick. The sums stay the same, and concurrent calls do no harm.
 func (s *Store) CompactTally(ctx context.Context) error {
 	_, err := s.pool.Exec(ctx, `
 		with several as (

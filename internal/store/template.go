@@ -14,12 +14,12 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// Graphs that are made from templates, and those of their nodes that need no machine.
+// Graphs made from templates, and their nodes that need no machine.
 
 // CreateGraphRequest records a request to run a graph. Its jobs are written by its workflow,
 // see [Store.ExpandRequest]. If the submitter has used the idempotency key before, that
 // request is returned; if it differs, the error is ErrConflict. ErrNotFound reports an
-// unknown project, and a [fairshare.TooManyWaiting] that its nodes are more than the account
+// unknown project, and a [fairshare.TooManyWaiting] that it has more nodes than the account
 // may have waiting.
 func (s *Store) CreateGraphRequest(ctx context.Context, r bench.Request, g *graph.Graph) (stored bench.Request, created bool, err error) {
 	r.Status = bench.InProgress
@@ -58,11 +58,11 @@ type TemplateGraph struct {
 	Edges []graph.Edge
 }
 
-// TemplateNode is a node with the jobs that were planned for it. One without any is carried
-// out by the service, or was done before.
+// TemplateNode is a node with the jobs that were planned for it. A node without jobs is
+// carried out by the service, or was done before.
 type TemplateNode struct {
 	Node graph.Node
-	// Jobs are the keys of its jobs, as they were planned.
+	// Jobs are the keys of its jobs as planned.
 	Jobs []bench.JobKey
 	// Key identifies a node without jobs.
 	Key bench.JobKey
@@ -180,10 +180,10 @@ func templateNodes(ctx context.Context, tx pgx.Tx, request bench.RequestID, t Te
 	return ids, err
 }
 
-// writeRepeated adds a graph of nodes that were written in place of others to a set that is
-// made from a template. They need what those needed, or what has its place by now; nodes
-// that wait need them instead of those, unless these had ended as demanded: an input that
-// succeeded once has succeeded.
+// writeRepeated adds a graph of replacement nodes to a set made from a template. A
+// replacement needs what the former node needed, or the present replacement of that.
+// Waiting nodes need it instead of the former node, unless that had ended as demanded: an
+// input that succeeded once has succeeded.
 func writeRepeated(ctx context.Context, tx pgx.Tx, request bench.RequestID, w writtenGraph) error {
 	if _, err := tx.Exec(ctx, `select from graph_set where request_id = $1 for update`, request); err != nil {
 		return err
@@ -229,7 +229,7 @@ func writeRepeated(ctx context.Context, tx pgx.Tx, request bench.RequestID, w wr
 	return err
 }
 
-// replaceServices writes nodes in place of those that no machine runs and that are carried
+// replaceServices writes replacements for nodes that no machine runs and that are carried
 // out again.
 func (o reopening) replaceServices(ctx context.Context) (int, error) {
 	type row struct {
@@ -262,9 +262,9 @@ func (o reopening) replaceServices(ctx context.Context) (int, error) {
 	return len(chosen), nil
 }
 
-// AsksOfService reports whether a graph may ask anything of the service by now, without
-// reading all of it: whether a node that needs no machine waits, or anything has ended otherwise
-// than in success, which may skip others.
+// AsksOfService reports, without reading a whole graph, whether it may ask anything of the
+// service by now: a node that needs no machine waits, or a node has ended other than in success,
+// which may skip others.
 func (s *Store) AsksOfService(ctx context.Context, id bench.RequestID) (bool, error) {
 	asks, err := value[bool](ctx, s.pool, `
 		select exists (select from service_node where request_id = $1 and status <> 'success' and not superseded)
@@ -288,8 +288,8 @@ func SkippedNode(s graphset.Skip) NodeEnd {
 	return NodeEnd{Key: s.Node.Job, Status: graph.Skipped, Reason: s.Reason, Message: "skipped: " + s.Words}
 }
 
-// EndNodes records the ends of nodes of a request's graphs: of those without a machine, and of
-// jobs that are skipped. Nodes that have ended, jobs that have begun, and builds that other
+// EndNodes records the ends of nodes of a request's graphs: those without a machine, and
+// skipped jobs. Nodes that have ended, jobs that have begun, and builds that other
 // requests wait for stay as they are. It returns the number of nodes that it ended, releases
 // the jobs that wait for them, and lists the task queues in which these wait.
 func (s *Store) EndNodes(ctx context.Context, id bench.RequestID, ends []NodeEnd) (ended int, taskQueues []string, err error) {
@@ -350,12 +350,12 @@ func endNodes(ctx context.Context, tx pgx.Tx, id bench.RequestID, ends []NodeEnd
 	return len(nodes), taskQueues, err
 }
 
-// ErrAnswered reports that a sign-off was answered otherwise, or has ended.
+// ErrAnswered reports that a sign-off has another answer, or has ended.
 var ErrAnswered = errors.New("the sign-off has ended")
 
-// SignOff records a person's answer to a sign-off. The caller has made sure that it waits for
-// one and that the person may answer. The same answer again changes nothing; after any other
-// end the error is ErrAnswered. ErrNotFound reports that the request has no such node.
+// SignOff records a person's answer to a sign-off. The caller has made sure that the sign-off waits
+// for an answer and that the person may give it. The same answer again changes nothing; after any
+// other end the error is ErrAnswered. ErrNotFound reports that the request has no such node.
 func (s *Store) SignOff(ctx context.Context, id bench.RequestID, key bench.JobKey, agree bool, act Act) (done Operation, taskQueues []string, err error) {
 	what, err := s.onRequest(ctx, "graph sign-off", id)
 	if err != nil {

@@ -15,9 +15,9 @@ func newTestCases() *ttlcache.Cache[int64, bench.TestCase] {
 	return ttlcache.New(ttlcache.WithCapacity[int64, bench.TestCase](keptTestCases), ttlcache.WithDisableTouchOnHit[int64, bench.TestCase]())
 }
 
-// testCases returns the names of test cases by their IDs, which may be there many times. A
-// test case never changes, so those that were read once are kept: a name takes longer to read
-// than most of what is said of it.
+// testCases returns the names of test cases by their IDs, which may repeat. A test case never
+// changes, so those that were read once are kept: a name takes longer to read than most of
+// what is said of it.
 func (s *Store) testCases(ctx context.Context, q querier, ids []int64) (map[int64]bench.TestCase, error) {
 	names := make(map[int64]bench.TestCase)
 	var unknown []int64

@@ -51,7 +51,7 @@ type Token struct {
 const tokenColumns = `t.id, t.kind, t.owner, t.role, coalesce(t.collector, '') as collector, coalesce(t.project, '') as project,
 	t.created_by, t.created_at, t.expires_at, t.revoked_at`
 
-// PutToken gives the token whose secret has this SHA-256 to the principal, also if it
+// PutToken gives the token whose secret has this SHA-256 to the principal, even if it
 // belonged to another. A revoked or rotated secret stays refused.
 func (s *Store) PutToken(ctx context.Context, secretHash []byte, p Principal) error {
 	_, err := s.pool.Exec(ctx, `
@@ -62,7 +62,7 @@ func (s *Store) PutToken(ctx context.Context, secretHash []byte, p Principal) er
 }
 
 // PrincipalOf returns the owner of the secret with this SHA-256; ErrNotFound if there is
-// none, ErrTokenExpired or ErrTokenRevoked, with the principal, if it is valid no more.
+// none, ErrTokenExpired or ErrTokenRevoked, with the principal, if it is no longer valid.
 func (s *Store) PrincipalOf(ctx context.Context, secretHash []byte) (Principal, error) {
 	type known struct {
 		Principal
@@ -123,7 +123,7 @@ type Rotation struct {
 	SecretHash []byte
 	// Overlap is the time for which the former secret stays valid.
 	Overlap time.Duration
-	// Validity of the new secret; 0: as long as the former one had from its creation.
+	// Validity of the new secret; 0: the validity that the former one had at its creation.
 	Validity time.Duration
 }
 
@@ -194,7 +194,7 @@ func (s *Store) RevokeToken(ctx context.Context, id bench.TokenID, act Act) (Tok
 	return revoked, done, err
 }
 
-// Tokens lists tokens by owner and age, those that are valid no more only with ended.
+// Tokens lists tokens by owner and age, those that are no longer valid only with ended.
 func (s *Store) Tokens(ctx context.Context, ended bool) ([]Token, error) {
 	tokens, err := all[Token](ctx, s.pool, `
 		select `+tokenColumns+` from access_token t

@@ -22,8 +22,8 @@ type SessionInTurns struct {
 	Disturbed []bool
 }
 
-// SessionsInTurns reads all sessions in which two artifacts were measured in turns with each other, the oldest first; none
-// if there are none. Iterations that only one side has are no pairs. What was found invalid is left out.
+// SessionsInTurns reads all sessions in which two artifacts were measured in turns with each other, the oldest first; an
+// empty list is no error. Iterations that only one side has are no pairs. Results found invalid are left out.
 func (s *Store) SessionsInTurns(ctx context.Context, project, a, b string) ([]SessionInTurns, error) {
 	var ids [2]int64
 	for i, tag := range []string{a, b} {

@@ -7,8 +7,8 @@ import "context"
 const comparedJobs = 200
 
 // TypicalSeconds returns how long jobs are expected to take, by their row IDs: the median
-// duration of the latest like them that succeeded, whatever their artifact, on the same size
-// class and in the same pool. Those asked for do not count. A job that none is like is absent.
+// duration of the latest successful jobs like them, whatever their artifact, on the same size
+// class and in the same pool. The given jobs do not count. A job without any like it is absent.
 func (s *Store) TypicalSeconds(ctx context.Context, jobs []int64) (map[int64]float64, error) {
 	type typical struct {
 		ID      int64

@@ -22,8 +22,8 @@ var holdReasons = map[fairshare.Held]waittime.Reason{
 	fairshare.HeldForTurn: waittime.Turn, fairshare.HeldForInput: waittime.Input, fairshare.HeldByPause: waittime.Pause, fairshare.HeldByLimit: waittime.Limit,
 }
 
-// waitingJobs are jobs of which the same is known: how many there are, and what kept them
-// from running.
+// waitingJobs describes jobs about which the same is known: their number, and what kept
+// them from running.
 type waitingJobs struct {
 	Jobs      int
 	Project   string
@@ -51,9 +51,9 @@ const waitingJobColumns = `j.project, j.submitter, j.queue, j.task_queue, j.move
 		select min(coalesce(wr.admitted_at, wr.created_at)) from request_job w join benchmark_request wr on wr.id = w.request_id
 		where w.job_id = j.id and ` + inItsTurn + `) end as in_turn`
 
-// rows returns the obstacles of jobs that wait as rows: they keep nobody from running who
-// was handed out. Pauses are those of their project, limited is when their account was at
-// its limit.
+// rows returns the obstacles of jobs that wait as rows: they do not keep a handed-out job
+// from running. pauses are those of the project, limited the times when the account was
+// at its limit.
 func (w waitingJobs) rows(pauses, limited []waittime.Span) []waittime.Obstacle {
 	asRow := w.Now
 	if w.HandedOut != nil {
@@ -89,7 +89,7 @@ func (w waitingJobs) rows(pauses, limited []waittime.Span) []waittime.Obstacle {
 	return out
 }
 
-// queued are the task queues in which the jobs have waited, each with when.
+// queued returns the task queues in which the jobs have waited, each with the time span.
 func (w waitingJobs) queued() map[string]waittime.Span {
 	whole := waittime.Span{From: w.Ready, To: w.Now}
 	if w.MovedFrom == nil || w.MovedAt == nil || !w.MovedAt.After(w.Ready) || *w.MovedFrom == w.TaskQueue {
@@ -98,8 +98,8 @@ func (w waitingJobs) queued() map[string]waittime.Span {
 	return map[string]waittime.Span{*w.MovedFrom: {From: w.Ready, To: *w.MovedAt}, w.TaskQueue: {From: *w.MovedAt, To: w.Now}}
 }
 
-// waitsReader reads what kept jobs from running, of each project, account and task queue
-// once.
+// waitsReader reads what kept jobs from running, once per project, account and task
+// queue.
 type waitsReader struct {
 	q       querier
 	since   time.Time // what ended before is of no interest
@@ -191,7 +191,7 @@ var servedAt = `
 			when c.active and c.` + heardOf("$3") + ` then null else greatest(p.since, c.available_at) end))
 		from present p left join collector_config c on c.name = p.collector)) as r`
 
-// spansOf returns spans that are kept, or else reads and keeps them.
+// spansOf returns kept spans, or else reads and keeps them.
 func (r waitsReader) spansOf(ctx context.Context, in map[string][]waittime.Span, key, sql string, args ...any) ([]waittime.Span, error) {
 	if known, ok := in[key]; ok {
 		return known, nil
@@ -246,18 +246,18 @@ func (f WaitFilter) args(others pgx.NamedArgs) pgx.NamedArgs {
 const waitFiltered = `(@project = '' or w.project = @project) and (@queue = '' or w.queue = @queue)
 	and (@pool = '' or w.pool = @pool or (position('/' in @pool) = 0 and w.pool like 'bench/%' and split_part(w.pool, '/', 4) = @pool))`
 
-// Waits are samples of how long jobs wait, with what they are judged by.
+// Waits holds samples of waiting times, with the queues whose objectives judge them.
 type Waits struct {
 	// From and Until bound the period: jobs that became able to run within it, and all that
 	// still wait.
 	From, Until time.Time
 	Samples     []waittime.Sample
-	// Queues are those that are configured.
+	// Queues are the configured ones.
 	Queues fairshare.Queues
 }
 
-// Waits reads how long jobs have waited that became able to run within the window before
-// now, and those that wait now. Jobs with the same waiting time are one sample.
+// Waits reads the waiting times of jobs that became able to run within the window before
+// now, and of those that wait now. Jobs with the same waiting time are one sample.
 func (s *Store) Waits(ctx context.Context, window time.Duration, filter WaitFilter) (Waits, error) {
 	var out Waits
 	// One state of the record: a job that begins meanwhile counts once.
@@ -313,8 +313,8 @@ func (w *Waits) readStarted(ctx context.Context, tx pgx.Tx, filter WaitFilter) e
 
 func asSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// readWaiting reads the jobs that wait: those of which the same is known, such as the jobs
-// of a batch, as one.
+// readWaiting reads the waiting jobs: those about which the same is known, such as the
+// jobs of a batch, as one.
 func (w *Waits) readWaiting(ctx context.Context, tx pgx.Tx, filter WaitFilter) error {
 	rows, err := all[waitingJobs](ctx, tx, `
 		select count(*) as jobs, w.project, w.submitter, w.queue, w.pool, w.task_queue, w.moved_from, w.moved_at, w.ready, w.handed_out, w.held, w.held_since, w.holds, w.in_turn, w.now
@@ -352,22 +352,22 @@ func (w *Waits) readWaiting(ctx context.Context, tx pgx.Tx, filter WaitFilter) e
 	return nil
 }
 
-// EndToEnd sums up how long requests took from what caused them to their results.
+// EndToEnd sums up how long requests took from their cause to their results.
 type EndToEnd struct {
 	Project  string
 	Type     bench.RequestType
 	Requests int
 	// Seconds within which half, nine tenths and all of them had their results.
 	Median, Ninth, Longest float64
-	// Admission is the median time of them until they had their turn, in seconds: they waited
-	// for artifacts, parents, and requests that go first. It is nil if none needed one.
+	// Admission is their median time until their turn, in seconds: they waited for artifacts,
+	// parents, and requests that go first. It is nil if none needed an admission.
 	Admission *float64
 }
 
-// EndToEnd lists by project and type how long requests took that were completed within the
-// window before now, without those that were cancelled or have expired. What caused a
-// request is the commit for one that a commit source has made, its last reopening for one
-// that was opened again, else its creation.
+// EndToEnd lists by project and type the durations of requests completed within the window
+// before now, without cancelled and expired ones. The cause of a request is its last
+// reopening if it was opened again, the commit if a commit source made it, else its
+// creation.
 func (s *Store) EndToEnd(ctx context.Context, window time.Duration, project string) ([]EndToEnd, error) {
 	found, err := all[EndToEnd](ctx, s.reports, `
 		select r.project, r.type, count(*) as requests,

@@ -50,8 +50,8 @@ func Open(t testing.TB, url string) *store.Store {
 	return s
 }
 
-// onePlan makes one plan of a statement for all its parameters. Most statements run once or
-// twice in a session of a test, and five plans for given parameters would come first.
+// onePlan has each statement planned once for all parameters. Postgres would make five plans
+// for given parameters first, and most statements run once or twice in a session of a test.
 const onePlan = "&plan_cache_mode=force_generic_plan"
 
 // URL returns the URL of an empty, migrated database for the test.
@@ -112,7 +112,7 @@ func reserve(t testing.TB) (name string) {
 
 // begin starts the cluster and creates the template.
 func begin() error {
-	ctx := context.Background() // it outlives the test that asks first
+	ctx := context.Background() // the cluster outlives the test that asks first
 	dsn, err := start(ctx)
 	if err != nil {
 		return err
