@@ -72,7 +72,7 @@ func filesBelow(t *testing.T, root, suffix string) []string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "testdata"):
+		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "testdata" || d.Name() == "node_modules"):
 			return filepath.SkipDir
 		case !d.IsDir() && strings.HasSuffix(path, suffix):
 			files = append(files, path)
