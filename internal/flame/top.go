@@ -111,7 +111,7 @@ type Difference struct {
 	Functions []Change `json:"functions"`
 }
 
-// Diff compares two profiles function by function; an empty type means their default.
+// Diff compares two profiles function by function; an empty type means the default of the first.
 func Diff(a, b *profile.Profile, sampleType string) (Difference, error) {
 	ta, err := Top(a, sampleType)
 	if err != nil {
