@@ -208,10 +208,10 @@ func forkBomb(t Targets) (string, error) {
 		return "", err
 	}
 	b, most := (*bomb)(unsafe.Pointer(&shared[0])), uint32(2*t.PIDs)
+	pause, glance := unix.NsecToTimespec(int64(20*time.Millisecond)), unix.NsecToTimespec(int64(time.Millisecond))
 	// The runtime's own sleep may need a further thread, which the bomb leaves no room for.
-	sleep := func(d time.Duration) {
-		pause := unix.NsecToTimespec(int64(d))
-		_, _, _ = syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
+	sleep := func(duration *unix.Timespec) {
+		_, _, _ = syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(duration)), 0, 0)
 	}
 	var explode func()
 	explode = func() {
@@ -221,7 +221,7 @@ func forkBomb(t Targets) (string, error) {
 			} else {
 				b.forks.Add(1)
 			}
-			sleep(20 * time.Millisecond)
+			sleep(&pause)
 		}
 		forever()
 	}
@@ -232,7 +232,7 @@ func forkBomb(t Targets) (string, error) {
 		if b.forks.Load() >= most {
 			return fmt.Sprintf("%d processes", most), nil
 		}
-		sleep(time.Millisecond)
+		sleep(&glance)
 	}
 	return "", fmt.Errorf("no more than %d processes: %w", b.forks.Load(), unix.EAGAIN)
 }
