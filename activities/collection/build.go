@@ -31,7 +31,7 @@ type BuildsAPI interface {
 // has this name, and a collector builds one thing at a time.
 const archiveName = ".build.tar.gz"
 
-// build runs a build job: its archive is stored when it returns.
+// build runs a build job and stores its archive.
 func (c *Collector) build(ctx context.Context, plan apiclient.RunPlan, s *sink, out *runLog) (err error) {
 	stored, err := c.stored(ctx, plan.Build.Spec.Key)
 	if err != nil {
@@ -119,8 +119,8 @@ func (c *Collector) uploadBuild(ctx context.Context, plan apiclient.RunPlan, arc
 	return undelivered(err)
 }
 
-// undelivered classifies a failed upload; for a job that has ended meanwhile it
-// is not retried.
+// undelivered classifies a failed upload. An upload for a job that has ended is
+// not retried.
 func undelivered(err error) error {
 	if err == nil || errors.Is(err, apiclient.ErrJobClosed) {
 		return err

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// cacheClosed and cacheOpen are the modes of a project's caches between and during its jobs, where commands have an
-	// account of their own: they may not be able to have mounts of their own as well.
+	// cacheClosed and cacheOpen are the modes of a project's caches between and during its jobs if commands run under a
+	// separate account, since they may not be able to have separate mounts as well.
 	cacheClosed os.FileMode = 0o700
 	cacheOpen   os.FileMode = 0o711
 )
 
-// openCache returns the directory that outlives the jobs of a project's suite. It lies in one that commands enter only until
-// closeCache is called: two projects may have suites of one name, and neither trusts the other.
+// openCache returns the directory of a project's suite that outlives jobs. Commands can enter its parent directory only until
+// closeCache is called: two projects may have suites of the same name and do not trust each other.
 func (c *Collector) openCache(project, suite string) (dir string, closeCache func(), err error) {
 	own := filepath.Join(c.CacheDir, project)
 	c.caches.grow(filepath.Join(own, suite))
@@ -44,7 +44,7 @@ func (c *Collector) openCache(project, suite string) (dir string, closeCache fun
 	}, nil
 }
 
-// cacheSizes remembers what caches hold: a walk through large ones takes a while.
+// cacheSizes remembers the sizes of caches, since walking through large ones takes a while.
 type cacheSizes struct {
 	mu    sync.Mutex
 	known map[string]diskspace.Usage
@@ -82,8 +82,8 @@ type cacheEntry struct {
 	size diskspace.Usage
 }
 
-// BoundCaches removes caches until the rest is within CacheLimit, unless a job runs or begins: first those that exceed it by
-// themselves, then those that no job has used for longest. It returns the paths removed.
+// BoundCaches removes caches until the rest is within CacheLimit, unless a job runs or begins: first each cache that alone
+// exceeds it, then the least recently used ones. It returns the removed paths.
 func (c *Collector) BoundCaches(ctx context.Context) (removed []string, err error) {
 	if c.CacheLimit == (diskspace.Usage{}) {
 		return nil, nil

@@ -20,8 +20,8 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// profilePatience bounds the time for which the machine waits for an API that does not take a profile: files may have no
-// room there for long.
+// profilePatience bounds how long the machine waits for an API that does not take a profile: the API may lack room for
+// files for a long time.
 const profilePatience = 10 * time.Minute
 
 // CodeProfilesAPI is the part of the HTTP API that stores profiles of programs. It is called under no lock,
@@ -31,7 +31,7 @@ type CodeProfilesAPI interface {
 	StoreCodeProfile(ctx context.Context, run bench.RunID, p apiclient.NewCodeProfile, body []byte) (apiclient.CodeProfile, error)
 }
 
-// profiling returns how the job's one test case runs under its profiler.
+// profiling describes how the job's only test case runs under its profiler.
 func (s *sink) profiling(profiler string, of *suite.Suite) *jobrun.Profile {
 	return &jobrun.Profile{
 		Profiler: profiler, Suite: of, Limit: apiclient.MaxRawProfile,
@@ -45,8 +45,8 @@ func (s *sink) profiling(profiler string, of *suite.Suite) *jobrun.Profile {
 	}
 }
 
-// keepProfile stores a profile: first the raw file, which the common form refers to. Nothing of it is spooled: it can be
-// made again, so that a profile that cannot be delivered ends its run as lost.
+// keepProfile stores a profile: first the raw file, which the common form refers to. Neither is spooled, since a profile
+// can be made again: if it cannot be delivered, the run ends as lost.
 func (c *Collector) keepProfile(ctx context.Context, run bench.RunID, files jobrun.ProfileFiles) (err error) {
 	common, err := commonForm(files)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Collector) keepProfile(ctx context.Context, run bench.RunID, files jobr
 	return infrastructure(fmt.Errorf("uploading the profile: %w", err))
 }
 
-// commonForm converts files to google/pprof's form, compressed. A profile that is none is the failure of its test case.
+// commonForm converts files to google/pprof's form, compressed. Files that are not a profile fail the test case.
 func commonForm(files jobrun.ProfileFiles) ([]byte, error) {
 	readers := make([]io.Reader, 0, len(files.Files))
 	for _, f := range files.Files {
@@ -109,7 +109,7 @@ func commonForm(files jobrun.ProfileFiles) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// rawFile returns what the profiler wrote as one file: several are packed.
+// rawFile returns the profiler's output as one file, packing several files.
 func (c *Collector) rawFile(files []*os.File) (_ io.ReadSeeker, size int64, remove func() error, err error) {
 	if len(files) == 1 {
 		info, err := files[0].Stat()

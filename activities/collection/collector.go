@@ -2,8 +2,8 @@
 // attempt at one job.
 //
 // It asks the API's fence for permission, fetches suite and artifacts, measures
-// with package jobrun, spools each finished block on disk and uploads it at
-// once. The package must not know the database, workflow code, or the order of
+// with package jobrun, spools each finished block on disk and uploads it immediately.
+// The package must not know the database, workflow code, or the order of
 // dispatch; the API decides whether a run may start and records its outcome.
 package collection
 
@@ -73,23 +73,23 @@ type Collector struct {
 	Machine jobrun.Machine
 	// CacheDir contains a directory per project and suite for files that outlive jobs: <project>/<suite>.
 	CacheDir string
-	// CacheLimit bounds what all these directories hold together; fields that are 0 bound nothing.
+	// CacheLimit bounds these directories together; a field of 0 sets no bound.
 	CacheLimit diskspace.Usage
-	// Facts returns the facts of the machine now, as JSON; nil: those of its
-	// registration hold.
+	// Facts returns the machine's current facts as JSON; if nil, the facts of its
+	// registration apply.
 	Facts func() (json.RawMessage, error)
 	// Epoch returns the epoch of the collector's registration.
 	Epoch func() int64
 	// Fenced is called when a newer registration of the collector exists.
 	Fenced func()
-	// Unwanted is called when the collector takes no further jobs for a reason of which the
-	// API knows more or nothing yet: the fence refused one because it drains or is out of
-	// date, or it is stuck.
+	// Unwanted is called when the collector takes no further jobs, for a reason that the API
+	// knows more about or does not know yet: the fence refused a job because the collector
+	// drains or is out of date, or the collector is stuck.
 	Unwanted func()
 	// Begin limits how often and how long an unreachable API is retried before a run
-	// begins, and Upload while it goes on: nothing that was begun should end for that.
+	// begins, and Upload during a run, which should not end for that reason.
 	Begin, Upload apiclient.RetryPolicy
-	// Profiling has the means of agents that accompany runs; nil: none does.
+	// Profiling equips the agents that accompany runs; nil: none does.
 	Profiling *Profiling
 	// DiskPatience is the time for which a run waits for space on a full disk before it
 	// ends; 0: it does not wait.
@@ -103,14 +103,14 @@ type Collector struct {
 	// spareUntil is the time until which no block is uploaded between two blocks; only
 	// used by the run.
 	spareUntil time.Time
-	// hindered counts the consecutive jobs that it could not start.
+	// hindered counts the consecutive jobs that the collector could not start.
 	hindered atomic.Int32
 	current  atomic.Pointer[Current]
 	underWay atomic.Pointer[stoppable]
 	draining atomic.Bool
-	// stuck is why nothing can be measured any more; nil while it can.
+	// stuck is the reason why nothing can be measured any more, or nil.
 	stuck atomic.Pointer[string]
-	// using is held shared by each job, and exclusively to take a directory away.
+	// using is read-locked by each job, and write-locked to take a directory away.
 	using sync.RWMutex
 	// caches holds the sizes of the directories in CacheDir.
 	caches cacheSizes
@@ -127,8 +127,8 @@ type closedError struct{ how string }
 
 func (e *closedError) Error() string { return "the run was closed: " + e.how }
 
-// End ends a run that has ended in the record, which says how: its job was cancelled, or
-// another run of it has begun. Temporal may know nothing of it. Other runs go on.
+// End ends a run that has ended in the record; how says why: its job was cancelled, or
+// another run of the job has begun. Temporal may not know that. Other runs go on.
 func (c *Collector) End(run bench.RunID, how string) {
 	if now := c.underWay.Load(); now != nil && now.run == run {
 		now.stop(&closedError{how})
@@ -174,8 +174,8 @@ func (c *Collector) Register(r Registry, admit Admit) {
 }
 
 // letGo releases the machine for the next job. If the collector could not start
-// the last one, it probably cannot start the next: it then pauses for
-// increasing times, or it would take every job from collectors that can run it.
+// the last job, it probably cannot start the next. It then pauses for increasing
+// times, so as not to take every job from collectors that can run it.
 func (c *Collector) letGo(ctx context.Context, release func()) {
 	n := c.hindered.Load()
 	if n == 0 {
@@ -211,13 +211,13 @@ var (
 // busy returns a task that was in transit when the machine took another one.
 func busy() error { return givenBack(errBusy, protocol.ErrTypeNotTaken) }
 
-// givenBack is an expected error that this worker does not log.
+// givenBack returns an expected error, which this worker does not log.
 func givenBack(why error, errorType string) error {
 	return temporal.NewApplicationErrorWithOptions(why.Error(), errorType,
 		temporal.ApplicationErrorOptions{NonRetryable: true, Category: temporal.ApplicationErrorCategoryBenign})
 }
 
-// RunJob is one attempt at a job. Its errors carry their kind as application
+// RunJob makes one attempt at a job. Its errors carry their kind as application
 // error types; blocks measured before an error are safe in the spool.
 func (c *Collector) RunJob(ctx context.Context, in protocol.RunJobInput) (protocol.RunJobResult, error) {
 	info := activity.GetInfo(ctx)
@@ -225,8 +225,8 @@ func (c *Collector) RunJob(ctx context.Context, in protocol.RunJobInput) (protoc
 	if info.Attempt > 1 {
 		in.Reason = bench.Retry
 	}
-	// Show it before asking: either the task is refused here, or Drain sees it
-	// and waits.
+	// Show the run before asking: either the task is refused here, or Drain sees
+	// the run and waits.
 	c.show(Current{Run: run})
 	defer c.current.Store(nil)
 	if c.draining.Load() {
@@ -255,7 +255,7 @@ func (c *Collector) RunJob(ctx context.Context, in protocol.RunJobInput) (protoc
 	return protocol.RunJobResult{Run: run, Outcome: outcome}, asApplicationError(ctx, err)
 }
 
-// Stuck says why the collector can measure nothing until it is started anew; empty: it can.
+// Stuck says why the collector can measure nothing until it is restarted; empty: it can.
 func (c *Collector) Stuck() string {
 	if why := c.stuck.Load(); why != nil {
 		return *why
@@ -263,11 +263,11 @@ func (c *Collector) Stuck() string {
 	return ""
 }
 
-// longestReason bounds the reason that is told to the API, in bytes.
+// longestReason bounds the reason sent to the API, in bytes.
 const longestReason = 500
 
-// lookStuck takes no job from now on if the slot can run nothing more: it would take each from
-// collectors that can run it.
+// lookStuck takes no further jobs if the slot can run nothing more, to leave them to collectors
+// that can run them.
 func (c *Collector) lookStuck(ctx context.Context, log *slog.Logger) {
 	err := c.Machine.Sandbox.Stuck()
 	if err == nil {
@@ -279,7 +279,7 @@ func (c *Collector) lookStuck(ctx context.Context, log *slog.Logger) {
 	}
 	c.stuck.Store(&why)
 	log.ErrorContext(ctx, "takes no jobs until it is started anew", "reason", err)
-	c.Unwanted() // the API is told at once
+	c.Unwanted() // tells the API immediately
 }
 
 // beat sends heartbeats, which report cancellation, and ends the run when the
@@ -348,11 +348,11 @@ func asApplicationError(ctx context.Context, err error) error {
 	case errors.Is(err, apiclient.ErrUnderWay):
 		return givenBack(err, protocol.ErrTypeUnderWay)
 	case errors.Is(err, errStale):
-		// A run that goes on is adopted; else there is another dispatch at once.
+		// A run that goes on is adopted; otherwise another dispatch follows immediately.
 		return givenBack(err, protocol.ErrTypeUnderWay)
 	case errors.Is(err, errUnfit):
-		// It may come back until it waits elsewhere: pause as after a run that
-		// did not start.
+		// The task may come back until it waits elsewhere: pause as after a run
+		// that did not start.
 		return givenBack(err, protocol.ErrTypeInfrastructure)
 	case errors.Is(err, errNotTaken):
 		return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeNotTaken, nil)

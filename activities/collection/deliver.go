@@ -12,9 +12,8 @@ import (
 	"github.com/benchloom/benchloom/internal/jobrun"
 )
 
-// firstUpload bounds the upload of a block between two blocks, and spareUpload is the
-// time for which there is none after one that failed: while the API hangs, measuring
-// should go on.
+// firstUpload bounds the upload of a block between two blocks. After a failed upload,
+// there is none for spareUpload, so that measuring goes on while the API hangs.
 const (
 	firstUpload = 5 * time.Second
 	spareUpload = time.Minute
@@ -81,8 +80,8 @@ func (c *Collector) upload(ctx context.Context, run bench.RunID, number int, blo
 	return c.Spool.Remove(run, number)
 }
 
-// deliver uploads a spooled block once. One in memory goes to the disk if only that
-// takes it.
+// deliver uploads a spooled block once. A block in memory goes to the disk if only the
+// disk takes it.
 func (c *Collector) deliver(ctx context.Context, s Spooled) error {
 	block, err := c.Spool.Read(s)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -125,8 +124,8 @@ func (c *Collector) flushHeld(ctx context.Context) {
 
 // FlushSpool uploads the blocks left by an earlier run or process of this collector. A
 // block that the API itself has refused, because its run is unknown, is renamed
-// and kept, so that no result is lost and nothing blocks. Whatever else answers, such as
-// a proxy, refuses nothing.
+// and kept, so that no result is lost and nothing blocks. An answer from anything else,
+// such as a proxy, is not a refusal.
 func (c *Collector) FlushSpool(ctx context.Context) error {
 	strange, err := c.Spool.PutAside()
 	for _, why := range strange {

@@ -47,7 +47,7 @@ func (disk) Rename(from, to string) error { return os.Rename(from, to) }
 
 func (disk) SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // it opens no directories for that, and NTFS keeps a journal of names
+		return nil // directories cannot be opened for that, and NTFS journals names
 	}
 	d, err := os.Open(dir)
 	if err != nil {

@@ -66,7 +66,7 @@ func startStopwatch(now func() time.Time, limit time.Duration, over func()) *sto
 	return w
 }
 
-// start starts or resumes it.
+// start starts or resumes the stopwatch.
 func (w *stopwatch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +79,7 @@ func (w *stopwatch) start() {
 	}
 }
 
-// stop pauses it and its limit and returns the time counted so far.
+// stop pauses the stopwatch and its limit, and returns the time counted.
 func (w *stopwatch) stop() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

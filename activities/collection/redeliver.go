@@ -25,7 +25,7 @@ type SpoolFile struct {
 	Block int       `json:"block,omitempty"`
 	Bytes int64     `json:"bytes"`
 	At    time.Time `json:"at"`
-	// SetAside is set if the collector does not deliver it by itself, Reason says why.
+	// SetAside is set if the collector does not deliver the block itself; Reason says why.
 	SetAside bool   `json:"set_aside"`
 	Reason   string `json:"reason,omitempty"`
 }
@@ -35,8 +35,8 @@ type Redelivery struct {
 	File  string      `json:"file"`
 	Run   bench.RunID `json:"run,omitempty"`
 	Block int         `json:"block,omitempty"`
-	// Outcome is accepted, superseded, refused or undelivered. The file of a block that is
-	// neither refused nor undelivered is removed.
+	// Outcome is accepted, superseded, refused or undelivered. In the first two cases the
+	// block's file is removed.
 	Outcome string `json:"outcome"`
 	// Accepted and Superseded count its results.
 	Accepted   int    `json:"accepted"`
@@ -92,8 +92,8 @@ func SpoolFiles(dir string) ([]SpoolFile, error) {
 	return out, nil
 }
 
-// Redeliver delivers one block that was set aside. Its error is that of the disk: what the
-// API or something else answers is part of the result.
+// Redeliver delivers one block that was set aside. Its error is the disk's; an answer of
+// the API or of anything else is part of the result.
 func Redeliver(ctx context.Context, api Blocks, dir string, f SpoolFile) (Redelivery, error) {
 	out := Redelivery{File: f.File, Run: f.Run, Block: f.Block, Outcome: Refused}
 	path := filepath.Join(dir, f.File)
@@ -132,8 +132,8 @@ func Redeliver(ctx context.Context, api Blocks, dir string, f SpoolFile) (Redeli
 	return out, nil
 }
 
-// Chosen returns the files that were set aside and are named, by name or path; all of
-// them without names.
+// Chosen returns the files that were set aside and have one of the names or paths; without
+// names, all that were set aside.
 func Chosen(files []SpoolFile, names []string) ([]SpoolFile, error) {
 	files = slices.DeleteFunc(slices.Clone(files), func(f SpoolFile) bool { return !f.SetAside })
 	if len(names) == 0 {

@@ -81,14 +81,14 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 	}
 	endShipping()
 	<-shipped
-	if s.cleaned != nil { // while the end is told
+	if s.cleaned != nil { // while the end is reported
 		defer s.cleaned()
 	}
 	return c.finish(ctx, run, s, out, err)
 }
 
-// clean cleans the slot beside whatever the caller does. The function returned waits for it. A slot
-// that cannot be cleaned does not concern the results of its last job: the next one fails.
+// clean starts to clean the slot and returns a function that waits for the end of that. A slot that
+// cannot be cleaned does not affect the results of its last job: the next job fails.
 func (c *Collector) clean(ctx context.Context, s *sink) (wait func()) {
 	cleaned := make(chan struct{})
 	go func() {
@@ -123,7 +123,7 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	}
 	if plan.Command != nil {
 		c.phase(ctx, plan.Run.ID, string(jobrun.Fetching))
-		m.Leave = func() { s.cleaned = c.clean(ctx, s) } // it has no artifacts, which must be hidden before they are released
+		m.Leave = func() { s.cleaned = c.clean(ctx, s) } // a command has no artifacts, which must be hidden before their release
 		job.Command = &jobrun.Command{Argv: plan.Command.Argv, Env: environment(plan.Command.Env), Timeout: time.Duration(plan.Command.TimeoutSeconds) * time.Second, Script: plan.Script, Revisions: c.Revisions, Keep: s.keepFiles}
 		return c.within(ctx, plan, s, func(ctx context.Context) error { return c.job(ctx, m, job, s, out) })
 	}
@@ -212,9 +212,9 @@ func (c *Collector) failed(err error) error {
 	return infrastructure(err)
 }
 
-// finish records the end of the run: with the error that ended it, else with
-// the outcome of its test cases. The rest of the run goes with it if that is little: most
-// commands need no other request after the fence.
+// finish records the end of the run, with the error that ended it or else
+// the outcome of its test cases. A small rest of the run goes in the same request: most
+// commands need no other one after the fence.
 func (c *Collector) finish(ctx context.Context, run bench.RunID, s *sink, out *runLog, err error) (bench.RunOutcome, error) {
 	if err == nil {
 		err = s.verdict()
@@ -232,8 +232,8 @@ func (c *Collector) finish(ctx context.Context, run bench.RunID, s *sink, out *r
 	told := c.tell(telling, out, run, s.end(ctx, out, err), &rest)
 	profile.close(told == nil)
 	if apiclient.IsRefusal(told) {
-		// Each part by itself, as an older API demands, and so that one that is refused keeps
-		// away none of the others.
+		// Send each part separately, as an older API demands, and so that a refused part does
+		// not hold back the others.
 		if flushed := c.flush(telling, run); flushed != nil && err == nil {
 			err = flushed
 		}
@@ -332,9 +332,9 @@ type sink struct {
 	single     bool
 	rest       *apiclient.Block
 	restNumber int
-	// cleaned waits until the slot is clean that the job has left; nil: it has not left it.
+	// cleaned waits until the slot is clean after the job has left it; nil: it has not.
 	cleaned func()
-	// base is added to the numbers of blocks, blocks is the last one's number.
+	// base is added to the numbers of blocks; blocks is the last block's number.
 	base, blocks int
 	delivered    map[bench.TestCase]bool
 	// clock runs while the machine does the job's work.
@@ -380,8 +380,8 @@ func (s *sink) Block(ctx context.Context, b jobrun.Block) error {
 	return s.collector.keep(ctx, s.run, s.blocks, block)
 }
 
-// isLittle reports whether a block may be sent with the end of a run: in one request with
-// everything else, which no proxy should find too large.
+// isLittle reports whether a block may be sent with the end of a run, together with everything
+// else in one request that no proxy should find too large.
 func isLittle(block apiclient.Block) bool {
 	values, text := 0, 0
 	for _, r := range block.Results {
@@ -395,8 +395,8 @@ func isLittle(block apiclient.Block) bool {
 	return values <= maxRestValues && text <= maxRest
 }
 
-// keepForEnd makes a block safe that is handed in with the run's end. If the disk does not take
-// it, it is uploaded at once.
+// keepForEnd spools a block that is handed in with the run's end. If the disk does not take the
+// block, it is uploaded immediately.
 func (s *sink) keepForEnd(ctx context.Context, block apiclient.Block) error {
 	if err := s.collector.Spool.Put(ctx, s.run, s.blocks, block); err != nil {
 		return s.collector.keep(ctx, s.run, s.blocks, block)

@@ -19,8 +19,8 @@ type RunFilesAPI interface {
 	StoreRunFile(ctx context.Context, run bench.RunID, path string, size int64, body io.ReadSeeker) (apiclient.RunFile, error)
 }
 
-// keepFiles uploads the files of the run. Nothing of them is spooled: they can be made again, so that files that cannot be
-// delivered end their run as lost.
+// keepFiles uploads the files of the run. They are not spooled, since they can be made again: if they cannot be
+// delivered, the run ends as lost.
 func (s *sink) keepFiles(ctx context.Context, files []jobrun.KeptFile) error {
 	s.clock.stop()
 	defer s.clock.start()

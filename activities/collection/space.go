@@ -11,15 +11,15 @@ import (
 	"github.com/benchloom/benchloom/internal/jobrun"
 )
 
-// Pauses between two attempts at what needs space on a full disk.
+// Pauses between two attempts while the disk is full.
 const (
 	firstSpacePause   = 200 * time.Millisecond
 	longestSpacePause = 10 * time.Second
 )
 
-// onFullDisk calls do until it fails in another way than by a full disk, for as long as
-// the collector has patience with that: somebody may be about to free space. Each
-// attempt that made progress begins the time anew.
+// onFullDisk calls do again while it fails because of a full disk, for at most
+// DiskPatience: somebody may be about to free space. Each attempt that made progress
+// restarts that time.
 func (c *Collector) onFullDisk(ctx context.Context, out io.Writer, do func() (progress bool, err error)) error {
 	var since time.Time
 	pause := firstSpacePause

@@ -47,7 +47,7 @@ type Spool struct {
 	held []Spooled // blocks that the disk did not take, in order of measurement
 
 	packing sync.Mutex
-	// zipper is used again, under the lock above: making one takes longer than compressing a block.
+	// zipper is reused, under packing: making one takes longer than compressing a block.
 	zipper *gzip.Writer
 }
 
@@ -106,7 +106,7 @@ func (s *Spool) PutOrHold(ctx context.Context, run bench.RunID, number int, bloc
 	return full, nil
 }
 
-// Overfull reports whether more is in memory than should be.
+// Overfull reports whether too much is in memory.
 func (s *Spool) Overfull() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +270,7 @@ func (s *Spool) SetAside(ctx context.Context, b Spooled, reason error) error {
 }
 
 func (s *Spool) setAside(path string, reason error) error {
-	// Without its reason, which also is in the log, a block is as safe.
+	// A block is as safe without its reason, which is also in the log.
 	_ = os.WriteFile(path+refused+why, []byte(reason.Error()+"\n"), 0o600)
 	if err := s.files.Rename(path, path+refused); err != nil {
 		return err

@@ -70,8 +70,7 @@ func (c *SuiteCache) fetch(ctx context.Context, api API, hash string, policy api
 	return nil
 }
 
-// remove removes a suite, whose directory is at no time there with only some of its
-// files.
+// remove removes a suite. Its directory never exists with only some of its files.
 func remove(dir string) error {
 	away, err := os.MkdirTemp(filepath.Dir(dir), ".changed-")
 	if err != nil {

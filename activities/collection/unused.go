@@ -18,7 +18,7 @@ import (
 const removedPrefix = ".removed-"
 
 // use records that a job uses a directory of the cache or of the suites. A failure only
-// has the directory removed early, and made again.
+// causes the directory to be removed early, and made again.
 func use(dir string) {
 	now := time.Now()
 	_ = os.Chtimes(dir, now, now)
@@ -41,7 +41,7 @@ func (c *Collector) RemoveUnused(ctx context.Context, since time.Time) (removed 
 			errs = append(errs, err)
 		}
 	}
-	if c.using.TryLock() { // or a job makes a cache in one of them
+	if c.using.TryLock() { // else a job may be making a cache in one of them
 		for _, dir := range projects {
 			_ = os.Remove(dir) // unless it still has caches
 		}
@@ -50,8 +50,8 @@ func (c *Collector) RemoveUnused(ctx context.Context, since time.Time) (removed 
 	return removed, errors.Join(errs...)
 }
 
-// removeDir removes a directory that is still to be removed. A job waits only while it is
-// renamed.
+// removeDir removes a directory for which still reports true. A job waits only while the
+// directory is renamed.
 func (c *Collector) removeDir(ctx context.Context, dir string, still func(fs.FileInfo) bool) (removed bool, err error) {
 	if ctx.Err() != nil || !c.using.TryLock() {
 		return false, nil //nolint:nilerr // another time
