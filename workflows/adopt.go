@@ -40,8 +40,8 @@ func mayAdopt(ctx workflow.Context, failure error) bool {
 	return unseen(failure) && workflow.GetVersion(ctx, adoption, workflow.DefaultVersion, 1) >= 1
 }
 
-// await waits until the adopted run has ended well. Other errors than errGoesOn mean that
-// it has not, and are to be assessed.
+// await waits until the adopted run has ended well. Errors other than errGoesOn mean that
+// it has not, and must be assessed.
 func (j *job) await(ctx workflow.Context) error {
 	run := j.in.Adopt
 	j.status.Run, j.status.Collector = run.Run, run.Collector

@@ -26,7 +26,7 @@ const jobParentClose = enumspb.PARENT_CLOSE_POLICY_ABANDON
 const jobReuse = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 
 // maxChildren is the number of children after which a Request workflow continues as new.
-// Temporal bounds the open children of one run by 2,000; a new run has none of the
+// Temporal limits the open children of one run to 2,000; a new run has none of the
 // earlier ones.
 const maxChildren = 500
 

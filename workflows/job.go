@@ -36,7 +36,7 @@ type job struct {
 	started workflow.ReceiveChannel
 	moved   workflow.ReceiveChannel
 	log     log.Logger
-	// brief leaves out what the server shows already, and records the end at once.
+	// brief omits what the server already shows, and records the end immediately.
 	brief bool
 }
 
@@ -86,7 +86,7 @@ func (j *job) run(ctx workflow.Context) error {
 	}
 }
 
-// attempt waits for the end of a run: of one that goes on, else of a new one.
+// attempt waits for the end of an adopted run, else of a new one.
 func (j *job) attempt(ctx workflow.Context) error {
 	if j.in.Adopt.Run != "" {
 		return j.await(ctx)
@@ -185,8 +185,8 @@ func (j *job) recordEnd(ctx workflow.Context, end protocol.JobEndInput) error {
 	return j.enter(ctx, protocol.JobPhase(result.Status), "nothing: it ended with "+string(result.Status))
 }
 
-// tellEnd records the end at once. If the record does not answer, a durable activity waits
-// for it, and the phase says so.
+// tellEnd records the end immediately. If the record does not answer, a durable activity
+// waits for it, and the phase says so.
 func (j *job) tellEnd(ctx workflow.Context, end protocol.JobEndInput) (result protocol.JobEndResult, err error) {
 	activity := recordActivity("end of the job, waking those who wait")
 	if j.brief {

@@ -129,8 +129,8 @@ func awaitRunActivity() workflow.ActivityOptions {
 }
 
 // doubtPause is the time between two looks at a run whose collector seems to be gone: five
-// heartbeats to the API. Together with the silence that raised the doubt (half of what
-// makes a collector offline), it is as long as that.
+// heartbeats to the API. It and the silence that raised the doubt (half of the silence that
+// makes a collector offline) add up to the whole.
 const doubtPause = 15 * time.Second
 
 // watchActivity looks at a repository that may be anywhere and of any size. Its
@@ -162,7 +162,7 @@ const (
 
 // countPause is a request's pause between two counts of its jobs. A count reads
 // 100,000 jobs in about 0.1 s, so counting takes a hundredth of the time; the end of
-// the last hundred is seen at once.
+// the last hundred is seen immediately.
 func countPause(jobs protocol.JobCounts) time.Duration {
 	if jobs.Open <= 100 {
 		return 0

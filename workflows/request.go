@@ -52,7 +52,7 @@ type request struct {
 	// freed reports that this run has freed the request's slot.
 	freed bool
 	// brief lets the record answer within the workflow's task, and joins updates of the search
-	// attributes; attributes are those that wait for the next one.
+	// attributes; attributes wait for the next update.
 	brief      bool
 	attributes []temporal.SearchAttributeUpdate
 	parentDone workflow.ReceiveChannel
@@ -179,8 +179,8 @@ func (r *request) complete(ctx workflow.Context, failed string) error {
 	return r.ended(ctx, result)
 }
 
-// record lets the record do something, in a phase that is shown before. The requests of
-// persons, who wait, show it only if the record does not answer at once.
+// record lets the record do something, in a phase that is shown before. Since persons wait,
+// their requests show the phase only if the record does not answer immediately.
 func (r *request) record(ctx workflow.Context, show func() error, options workflow.ActivityOptions, name string, in, out any) error {
 	if r.brief && !r.facts.Type.Tracked() {
 		if done, err := atOnce(ctx, options, name, in, out); done {

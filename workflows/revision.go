@@ -8,8 +8,8 @@ import (
 )
 
 // Revisions of the workflows' code. The name under which a worker completes tasks carries
-// its revision, and histories keep that name. So each run of a workflow goes on as the
-// worker that began it did, whoever goes on with it, and without the events of
+// its revision, and histories keep that name. So each run of a workflow goes on like the
+// worker that began it, whichever worker continues it, and without the events of
 // [workflow.GetVersion].
 const (
 	// briefJobs is the first revision whose jobs skip what the server shows already, and
@@ -19,7 +19,7 @@ const (
 	// workflow's task when a person waits, and join updates of the search attributes.
 	briefRequests = 3
 
-	// Revision is the present one. Raise it with a change that goes by it.
+	// Revision is the present one. Raise it with a change that depends on it.
 	Revision = briefRequests
 )
 
@@ -32,7 +32,7 @@ func Identity(version string) string {
 }
 
 // revision returns the revision of the worker that carries out, or has carried out, the
-// present task. It is to be asked in a run's first task.
+// present task. Call it in a run's first task.
 func revision(ctx workflow.Context) int {
 	return revisionOf(workflow.GetInfo(ctx).GetCurrentBuildID())
 }

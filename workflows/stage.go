@@ -94,7 +94,7 @@ func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (p
 			return progress, err
 		}
 		if progress.Cancelled && !ask.Optional {
-			// A person ended it, or its own workflow before a reset.
+			// A person ended the request, or its own workflow before a reset did.
 			if err := r.rereadRow(ctx); err != nil {
 				return progress, err
 			}

@@ -27,8 +27,8 @@ import (
 )
 
 // Workflows signals, starts and cancels workflows; a *starter.Starter is one. Activities call
-// it after the record was written, under no lock, many at once; it is never nil. A workflow
-// that has ended is no error.
+// it after the record was written, under no lock, many at once; it is never nil. An ended
+// workflow is not an error.
 type Workflows interface {
 	// QueueChanged wakes the project's Queue workflow, and starts it unless it runs.
 	QueueChanged(ctx context.Context, project string) error
@@ -66,8 +66,8 @@ type Activities struct {
 	BuildBudget int64
 	// Canaries lets each collector have a canary a day.
 	Canaries bool
-	// Keep says how long each kind of data is kept, unless a project says otherwise; kinds
-	// that are left out are kept for ever.
+	// Keep says how long each kind of data is kept, unless a project says otherwise; omitted
+	// kinds are kept forever.
 	Keep bench.Retention
 	// Scope counts repairs, canaries and what was removed; nil: they are not counted.
 	Scope tally.Scope

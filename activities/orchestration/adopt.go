@@ -17,9 +17,9 @@ import (
 // is back, or its database is a new one, the record decides: the run is adopted, that is,
 // awaited instead of replaced, or it has ended meanwhile.
 
-// byRun answers an assessment by the run that the failure says nothing about, or that was
-// awaited: it goes on, or has ended well. Otherwise the answer is nil, and the question has
-// the kind of failure that the run has ended with.
+// byRun answers an assessment whose failure says nothing about the run, or whose run was
+// awaited, if that run goes on or has ended well. Otherwise the answer is nil, and the
+// returned input has the kind of failure that the run has ended with.
 func (a *Activities) byRun(ctx context.Context, in protocol.AssessInput) (*protocol.Assessment, protocol.AssessInput, error) {
 	if !in.Unseen && in.Awaited == "" {
 		return nil, in, nil
@@ -64,9 +64,9 @@ func runOf(runs []bench.Run, in protocol.AssessInput) *bench.Run {
 	return nil
 }
 
-// goesOn returns the open one of a job's runs if its collector may still be at it: it beats
-// with the run, or no collector beats at all, because the API or the record was away, too.
-// A collector that alone is silent has died with its run.
+// goesOn returns a job's open run if the run's collector may still be at it: it beats with
+// the run, or no collector beats at all, because the API or the record was away, too. If
+// only that collector is silent, it has died with its run.
 func (a *Activities) goesOn(ctx context.Context, runs []bench.Run) (protocol.Adopted, error) {
 	for _, r := range runs {
 		if !r.Open() {
@@ -88,9 +88,9 @@ func (a *Activities) goesOn(ctx context.Context, runs []bench.Run) (protocol.Ado
 // beats with it.
 //
 // A collector that has been silent for half of OfflineAfter, or beats without the run, is
-// doubtful: its heartbeats may not have come through, or not in their order. If it still is
-// at the second look, it is gone. One that was registered again, or removed, is gone at
-// once.
+// doubtful: its heartbeats may not have come through, or not in order. If it still is
+// at the second look, it is gone. A collector that was registered again, or removed, is
+// gone immediately.
 func (a *Activities) AwaitRun(ctx context.Context, in protocol.AwaitInput) (protocol.AwaitResult, error) {
 	silent := a.OfflineAfter / 2
 	seen, err := a.Store.SightRun(ctx, in.Run, silent)

@@ -77,8 +77,8 @@ func (a *Activities) buildStage(ctx context.Context, f plan.Facts) (store.Expans
 	return out, nil
 }
 
-// buildSides has the artifacts built that the jobs of a look measure and that are stored
-// no more. building reports that their jobs have been written, or are open; failed says why
+// buildSides builds those artifacts that the jobs of a look measure and that are no longer
+// stored. building reports that their jobs have been written, or are open; failed says why
 // one cannot be built.
 func (a *Activities) buildSides(ctx context.Context, r bench.Request, look []bench.PlannedJob) (building bool, failed string, err error) {
 	if len(look) == 0 {
@@ -104,7 +104,7 @@ func (a *Activities) buildSides(ctx context.Context, r bench.Request, look []ben
 	return true, "", a.Store.ExpandRequest(ctx, r.ID, store.Expansion{Stage: bench.StageVerify, Jobs: jobs})
 }
 
-// retried returns an error that a retry may cure; nil: it is none, or incurable.
+// retried returns err if a retry may cure it, else nil.
 func retried(err error) error {
 	if incurable(err) != "" {
 		return nil
@@ -112,8 +112,8 @@ func retried(err error) error {
 	return err
 }
 
-// buildJobs returns the jobs that build the artifacts of measuring jobs, as far as
-// they come from the provider build and are not built yet. It records the build of each
+// buildJobs returns the jobs that build those artifacts of measuring jobs that
+// come from the provider build and are not built yet. It records the build of each
 // tag, so that collectors find it. Repeated calls return the same jobs; requests that
 // need the same build share its job.
 //

@@ -29,14 +29,14 @@ func (p *pass) canaries(ctx context.Context) error {
 	return errors.Join(append(errs, err, each(ctx, due, p.beginCanary))...)
 }
 
-// endCanary records the outcome of a canary whose request has ended, and cancels one that
-// has found no time for a day.
+// endCanary records the outcome of a canary whose request has ended, and cancels a canary
+// that has found no time for a day.
 func (p *pass) endCanary(ctx context.Context, k store.OpenCanary) error {
 	if !k.Ended {
 		if !k.Overdue {
 			return nil
 		}
-		// The workflows of what ended here are cancelled as strays.
+		// The workflows of rows that end here are cancelled as strays.
 		_, err := p.Store.CancelRequest(ctx, *k.Request, bench.CanarySubmitter, "its collector had no time for it for a day")
 		return err
 	}
@@ -123,13 +123,13 @@ func (p *pass) beginCanary(ctx context.Context, c bench.Collector) error {
 	return nil
 }
 
-// idleFor is the time after which a look or a canary leaves the queue idle: on collectors
-// that are never idle it would wait, and its request with it, for ever.
+// idleFor is the time after which a look or a canary leaves the queue idle. On collectors
+// that are never idle, it and its request would otherwise wait forever.
 const idleFor = 4 * time.Hour
 
 // waitingLong moves looks and canaries that have waited in the queue idle for long to the
-// queue of their project, whose share they then take part in. What goes before that, such
-// as vip, still does.
+// queue of their project, in whose share they then take part. Queues that go before it, such
+// as vip, still do.
 func (p *pass) waitingLong(ctx context.Context) error {
 	requests, err := p.Store.LongIdle(ctx, idleFor)
 	if err != nil {
@@ -151,9 +151,9 @@ type sideOffset struct {
 	collector string // empty: the collectors of the surroundings together
 }
 
-// taus reads how far the sides of a session are apart, by metric and collector. Of all
-// collectors together it is the most that the canaries of one of them tell, for any of
-// them may take a look.
+// taus reads how far the sides of a session are apart, by metric and collector. For all
+// collectors together, it is the largest value of any collector, since any of them may take
+// a look.
 func (a *Activities) taus(ctx context.Context, target bench.Target) (map[sideOffset]float64, error) {
 	sessions, err := a.Store.CanarySessions(ctx, target)
 	if err != nil {

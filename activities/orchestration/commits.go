@@ -50,8 +50,8 @@ const namedInResult = 100
 // starts the requests' workflows.
 //
 // The recorded head moves last, so a look that dies is repeated and finds its earlier
-// requests. A source that cannot be read is a result, recorded with the time since when:
-// the next look follows anyway.
+// requests. An unreadable source is a result, recorded with the time since when: the next
+// look follows anyway.
 func (a *Activities) WatchCommits(ctx context.Context, in protocol.WatchInput) (protocol.WatchResult, error) {
 	p, config, err := a.config(ctx, in.Project)
 	if err != nil {
@@ -92,8 +92,8 @@ func (a *Activities) WatchCommits(ctx context.Context, in protocol.WatchInput) (
 	return l.found(ctx)
 }
 
-// beat sends heartbeats until it is stopped; without them an activity could not be
-// cancelled, nor its death be noticed.
+// beat sends heartbeats until it is stopped. Without them, an activity could not be
+// cancelled and its death would go unnoticed.
 func beat(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
@@ -290,8 +290,8 @@ func someOf(names []string) string {
 
 var byCommitSource = bench.Submission{Submitter: bench.CommitSubmitter}
 
-// request creates a request and starts its workflow, and those of the ancestors that
-// were requested with it. An existing request stays as it is.
+// request creates a request and starts its workflow, and the workflows of the ancestors
+// requested with it. An existing request stays as it is.
 func (l *commitLook) request(ctx context.Context, r bench.Request) error {
 	taken, err := intake.Intake{Record: l.Store, Random: l.Watching.Random, Now: l.Watching.Now}.Create(ctx, r, l.config)
 	if errors.Is(err, store.ErrConflict) {

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// facts reads the facts to plan the jobs of a stage from.
+// facts reads the facts for planning the jobs of a stage.
 func (a *Activities) facts(ctx context.Context, r bench.Request, stage bench.Stage) (plan.Facts, error) {
 	project, config, err := a.config(ctx, r.Project)
 	if err != nil {
@@ -24,8 +24,7 @@ func (a *Activities) facts(ctx context.Context, r bench.Request, stage bench.Sta
 	return a.measuring(ctx, f, stage, project.SuiteHash)
 }
 
-// measuring adds what is known of a suite, of the series that it measures, and of their
-// sizes.
+// measuring adds the facts about a suite, its series and their sizes.
 func (a *Activities) measuring(ctx context.Context, f plan.Facts, stage bench.Stage, suiteHash string) (plan.Facts, error) {
 	var err error
 	f.SuiteHash = suiteHash

@@ -34,9 +34,9 @@ func classify(err error, what string) error {
 }
 
 // AssessJob decides from the record whether a job is dispatched again after a run
-// without success. A run that its collector could not close is closed as lost. One that
+// without success. A run that its collector could not close is closed as lost. A run that
 // goes on, as far as the record can tell, is adopted instead.
-// Each further dispatch gets another secret, so that the fence refuses tasks of this one.
+// Each further dispatch gets another secret, so that the fence refuses tasks of the last one.
 func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (protocol.Assessment, error) {
 	answer, in, err := a.byRun(ctx, in)
 	if err != nil {
@@ -123,7 +123,7 @@ func (a *Activities) unbegun(ctx context.Context, in protocol.AssessInput) (prot
 }
 
 // RecordJobEnd closes a job as the record says, tells every request that waits
-// for it, and hands the next one out.
+// for it, and hands out the next job.
 func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) (protocol.JobEndResult, error) {
 	a.Points.Reach(ctx, failpoint.Recording)
 	finish := a.Store.FinishJob
@@ -149,11 +149,11 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 	return protocol.JobEndResult{Status: end.Status, Message: end.Message, Run: end.Run, Collector: end.Collector}, nil
 }
 
-// tellBound bounds how long a request is told of ends that were put off.
+// tellBound bounds the time for telling a request of ends that were put off.
 const tellBound = 10 * time.Second
 
-// tellWaiters tells every request that waits for a job of its end. While others of its batch
-// are open, the batch's request hears of several together.
+// tellWaiters tells every request that waits for a job that it has ended. While other jobs of
+// its batch are open, the batch's request hears of several ends together.
 func (a *Activities) tellWaiters(ctx context.Context, key bench.JobKey, end bench.JobEnd) error {
 	ended := protocol.JobEnded{Key: key, Status: end.Status}
 	for _, w := range end.Waiters {

@@ -19,10 +19,10 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
-// NextLook takes the comparison of a request with its baseline as far as it goes without
-// measuring: the first call records it with its suspects; when a look has ended, its pairs
-// are judged and the next look is written, unless each row has its verdict. It reads
-// everything from the record, so calling it again changes nothing.
+// NextLook advances the comparison of a request with its baseline as far as possible without
+// measuring. The first call records the comparison with its suspects; when a look has ended,
+// NextLook judges its pairs and writes the next look, unless each row has its verdict. It
+// reads everything from the record, so calling it again changes nothing.
 func (a *Activities) NextLook(ctx context.Context, ref protocol.RequestRef) (protocol.LookResult, error) {
 	stop := beat(ctx)
 	defer stop()
@@ -55,7 +55,7 @@ func (a *Activities) NextLook(ctx context.Context, ref protocol.RequestRef) (pro
 		if err != nil || look.Counts.Open > 0 {
 			return look, err
 		}
-		// A conflict or a stale comparison: it was ended or written on meanwhile. Look again.
+		// A conflict or a stale comparison: it was ended or continued meanwhile. Look again.
 		if err := a.judge(ctx, r, c); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrStale) {
 			return protocol.LookResult{}, err
 		}
@@ -239,8 +239,8 @@ func (a *Activities) evidence(ctx context.Context, r bench.Request, c store.Comp
 	return out, nil
 }
 
-// young returns the open rows whose series have too few sessions of history, the request's
-// own left out. What a person asks for has none to rest on, and is judged by its pairs.
+// young returns the open rows whose series have too few sessions of history, not counting the
+// request's own. A person's request has no history to rest on and is judged by its pairs.
 func (a *Activities) young(ctx context.Context, r bench.Request, c store.Comparison) (map[rowKey]bool, error) {
 	if r.InTurns() != "" {
 		return nil, nil
@@ -369,8 +369,8 @@ func (a *Activities) lookJobs(ctx context.Context, p lookPlan, rows []store.Comp
 	return jobs, nil
 }
 
-// incurable returns the text of an error that no retry cures; empty: there is none, or one
-// may.
+// incurable returns the text of an error that no retry cures, and "" for any other error or
+// nil.
 func incurable(err error) string {
 	if unplaceable := plan.Unplaceable(err); unplaceable != nil {
 		return unplaceable.Error()

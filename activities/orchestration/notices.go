@@ -7,12 +7,12 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// noticeEvery is the time within which one request hears of the end of its batch's jobs at
-// most once: it counts them all when it hears. The end of the last job is told at once.
+// noticeEvery is the time within which a request hears at most once of ended jobs of its
+// batch, since it then counts them all. It hears of the last job's end immediately.
 const noticeEvery = 3 * time.Second
 
-// notices decides when the requests of batches hear of ended jobs. What a killed process
-// owed a request follows with the next end, or when the request counts by itself.
+// notices decides when the requests of batches hear of ended jobs. A notice lost with a killed
+// process is made up for by the next end, or when the request counts on its own.
 type notices struct {
 	// after calls a function later; nil: [time.AfterFunc].
 	after func(time.Duration, func())
@@ -21,11 +21,11 @@ type notices struct {
 	told map[bench.RequestID]*notice // within the last noticeEvery
 }
 
-// notice holds the word that a request, which has just heard, hears next; nil: none.
+// notice holds the next notice for a request that has just heard; nil: none.
 type notice struct{ next func() }
 
-// later reports whether a request that has just heard hears of this end, by tell, together
-// with those that follow.
+// later reports whether tell was put off because the request has just heard: the request then
+// hears of this end together with those that follow.
 func (n *notices) later(request bench.RequestID, tell func()) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -41,7 +41,7 @@ func (n *notices) later(request bench.RequestID, tell func()) bool {
 	return false
 }
 
-// wait tells what was put off, when it is time.
+// wait tells what was put off after noticeEvery.
 func (n *notices) wait(request bench.RequestID) {
 	after := n.after
 	if after == nil {

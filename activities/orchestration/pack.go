@@ -19,16 +19,16 @@ const (
 )
 
 // packSoon packs the results of a request whose jobs have ended: pages read them from now
-// on. What it fails at or has no time for, the reconciliation does, and until then pages
-// read the rows.
+// on. The reconciliation does what it fails at or has no time for; until then pages read
+// the rows.
 func (a *Activities) packSoon(ctx context.Context, r bench.Request) {
 	if r.Tag == "" {
 		return // a command
 	}
 	bounded, stop := context.WithTimeout(ctx, packSoonBound)
 	defer stop()
-	// Its own come first. After an upgrade, say, thousands of artifacts are due: the newest
-	// of them follow.
+	// The request's own results come first. After an upgrade, say, thousands of artifacts are
+	// due: the newest follow.
 	began := time.Now()
 	_, err := a.Store.PackArtifact(bounded, r.Project, r.Tag)
 	_, err = a.packed(ctx, r.Project, err)
@@ -41,8 +41,8 @@ func (a *Activities) packSoon(ctx context.Context, r bench.Request) {
 	}
 }
 
-// packed tells what packing has met, and of how many artifacts. An error that it returns has
-// ended it.
+// packed logs the failures of packing and returns the number of failed artifacts. An error
+// that it returns has ended the packing.
 func (a *Activities) packed(ctx context.Context, project string, err error) (failed int, _ error) {
 	met, ok := errors.AsType[*store.PackError](err)
 	if !ok {

@@ -15,8 +15,8 @@ import (
 // opened again: an orchestrator may be away for days.
 const rebuiltWithin = 7 * 24 * time.Hour
 
-// rebuilt opens requests again that failed with a build which has succeeded since, as a
-// retrigger of what they lack does.
+// rebuilt opens requests again that failed with a build that has succeeded since, like a
+// retrigger of what they lack.
 func (p *pass) rebuilt(ctx context.Context) error {
 	requests, err := p.Store.Rebuilt(ctx, rebuiltWithin, reconcileBatch)
 	if err != nil {
@@ -26,7 +26,7 @@ func (p *pass) rebuilt(ctx context.Context) error {
 }
 
 func (p *pass) openRebuilt(ctx context.Context, r bench.Request) error {
-	// Opened again, it gets another workflow with the same ID.
+	// A request opened again gets another workflow with the same ID.
 	state, err := p.Repairs.Look(ctx, r.Ref().WorkflowID())
 	if err != nil || state.Status.Alive() {
 		return err

@@ -36,8 +36,8 @@ type Repairs interface {
 	HandOutAgain(ctx context.Context, request bench.RequestRef, jobs protocol.HandOut) error
 	// CancelWorkflow cancels a workflow whose row has ended or is gone.
 	CancelWorkflow(ctx context.Context, workflowID string) error
-	// ForgetPasses deletes closed workflows that Schedules have started, at most most of
-	// them, but for the newest of each.
+	// ForgetPasses deletes up to most closed workflows that Schedules have started, except
+	// the newest of each Schedule.
 	ForgetPasses(ctx context.Context, most int) (deleted int, err error)
 }
 
@@ -56,7 +56,7 @@ const (
 )
 
 // A workflow that failed may fail again, so it is restarted after a pause that doubles.
-// One that was terminated or lost is restarted at once.
+// A workflow that was terminated or lost is restarted immediately.
 const (
 	failedPause    = 30 * time.Second
 	maxFailedPause = 10 * time.Minute
@@ -66,9 +66,9 @@ const (
 // row has a running workflow, every running workflow has an open row, and waiting jobs
 // are handed out. Temporal's list of running workflows only narrows the search.
 //
-// A failed repair does not prevent the others. One pass goes on at a time, in whatever
-// process: this waits for it. Orchestrators call it every 30 s, and the Schedule's workflow
-// as an activity.
+// A failed repair does not prevent the others. Only one pass goes on at a time, in any
+// process; Reconcile waits for it. Orchestrators call Reconcile every 30 s, and the
+// Schedule's workflow as an activity.
 func (a *Activities) Reconcile(ctx context.Context) (result protocol.ReconcileResult, err error) {
 	stop := beat(ctx)
 	defer stop()
@@ -315,7 +315,7 @@ func (p *pass) forget(ctx context.Context) error {
 
 func (p *pass) stray(ctx context.Context, workflowID string) error {
 	state, err := p.Repairs.Look(ctx, workflowID)
-	// One that was reset after its row had ended closes by itself, as one whose row ends does.
+	// A workflow that was reset after its row had ended closes by itself, as at the row's end.
 	if err != nil || !state.Status.Alive() || time.Since(state.Started) < endBound {
 		return err
 	}

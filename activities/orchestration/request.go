@@ -261,8 +261,8 @@ func (a *Activities) JobsDone(ctx context.Context, ref protocol.RequestRef) erro
 	return nil
 }
 
-// freed pauses a project whose suite fails, and wakes who waits for a request's slot or
-// its results.
+// freed pauses a project whose suite fails, and wakes the waiters for a request's slot or
+// results.
 func (a *Activities) freed(ctx context.Context, r bench.Request) error {
 	pause, err := a.Store.PauseForSuite(ctx, r.ID)
 	if err != nil {

@@ -36,14 +36,14 @@ func (a *Activities) Retain(ctx context.Context) (protocol.RetainResult, error) 
 	return result, errors.Join(errs...)
 }
 
-// removeExpired removes what has expired of a kind, and records and counts it.
+// removeExpired removes the expired data of a kind, and records and counts it.
 func (a *Activities) removeExpired(ctx context.Context, keep store.Keep) (removed store.Removed, err error) {
 	for more := true; more && err == nil && ctx.Err() == nil; {
 		var part store.Removed
 		part, more, err = a.Store.RemoveExpired(ctx, keep)
 		removed.Rows, removed.Bytes = removed.Rows+part.Rows, removed.Bytes+part.Bytes
 	}
-	// A cancelled pass has removed something all the same.
+	// Even a cancelled pass has removed something.
 	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if recorded := a.Store.RecordRetention(recording, keep, removed); recorded != nil {
@@ -61,7 +61,7 @@ func (a *Activities) removeExpired(ctx context.Context, keep store.Keep) (remove
 	return removed, errors.Join(err, oldestErr, ctx.Err())
 }
 
-// projectRetention reads, by kind, what projects configure for themselves. A project whose
+// projectRetention reads the retention that projects configure, by kind. A project whose
 // configuration cannot be read keeps everything.
 func (a *Activities) projectRetention(ctx context.Context) (map[bench.RetentionKind]map[string]time.Duration, error) {
 	projects, err := a.Store.Projects(ctx)

@@ -64,8 +64,8 @@ func (a *Activities) handOutTo(ctx context.Context, r bench.Request, stage bench
 }
 
 func (a *Activities) writeStage(ctx context.Context, r bench.Request, stage bench.Stage) error {
-	// A workflow that v0.1.0 began has a stage for what is measured again: looks do that
-	// once the request's jobs have ended.
+	// A workflow begun by v0.1.0 has a stage for measuring again: looks now do that once the
+	// request's jobs have ended.
 	if stage == bench.StageVerify || stage == bench.StageOwn && r.ExpandedAt != nil {
 		return nil
 	}
@@ -85,8 +85,8 @@ func (a *Activities) writeStage(ctx context.Context, r bench.Request, stage benc
 	return unwritable(err)
 }
 
-// unwritable makes the errors of writing jobs permanent that a retry does not cure: the
-// request has ended, has another job with the same key, or too many jobs.
+// unwritable makes those errors of writing jobs permanent that a retry does not cure: the
+// request has ended, has another job with the same key, or has too many jobs.
 func unwritable(err error) error {
 	var tooMany *graph.SizeError
 	if errors.Is(err, store.ErrConflict) || errors.As(err, &tooMany) {

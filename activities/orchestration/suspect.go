@@ -14,8 +14,8 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
-// history is a series of a request's artifact, with its sessions from the oldest to its
-// own.
+// history is a series of a request's artifact, with its sessions from the oldest to the
+// artifact's own.
 type history struct {
 	testCase bench.TestCase
 	metric   bench.Metric
@@ -26,7 +26,7 @@ type history struct {
 	past map[string]store.PastSuspicion
 	// taus tells how far the sides of its sessions are apart.
 	taus map[sideOffset]float64
-	// model is the noise of the sessions before its own.
+	// model is the noise of the sessions before the artifact's own.
 	model noise.Model
 	// series is the input of the detection.
 	series suspect.Series
@@ -53,7 +53,7 @@ func (h history) key() stats.Key {
 // exact reports whether the metric has no noise: by its kind, as the suite declares, or as learned.
 func (h history) exact() bool { return h.series.Exact || h.model.Has(noise.Exact) }
 
-// detect fills in the models of histories and what is suspicious about them.
+// detect fills in the models and suspicions of histories.
 func (a *Activities) detect(ctx context.Context, suiteHash string, histories []history) error {
 	loaded, err := a.Suites.Suite(ctx, suiteHash)
 	if err != nil {
@@ -100,9 +100,9 @@ func (a *Activities) detect(ctx context.Context, suiteHash string, histories []h
 	return nil
 }
 
-// models returns the noise of all series up to the newest sessions, and that of each of
-// their collectors where several have measured one. What a comparison rests on is the
-// noise before them; this is what the next one starts with, and what is shown.
+// models returns the noise of all series up to the newest sessions, also for each collector
+// where several have measured a series. This comparison rests on the noise before those
+// sessions; the next one starts with the returned noise, which is also shown.
 func models(histories []history) []store.SeriesNoise {
 	var out []store.SeriesNoise
 	for _, h := range histories {
@@ -110,7 +110,7 @@ func models(histories []history) []store.SeriesNoise {
 		for _, s := range h.series.Sessions {
 			of[s.Collector] = append(of[s.Collector], s)
 		}
-		if len(of) == 2 { // all together are the only one
+		if len(of) == 2 { // all together, and the only one
 			of = map[string][]noise.Session{"": h.series.Sessions}
 		}
 		for _, collector := range slices.Sorted(maps.Keys(of)) {

@@ -43,8 +43,8 @@ func (a *Activities) beginComparison(ctx context.Context, r bench.Request) (begu
 }
 
 // suspect compares a release, a commit or a try build with its baseline: the rows that its
-// history makes suspicious are measured again. It has no rows if there is nothing to
-// compare.
+// history makes suspicious are measured again. The comparison has no rows if there is
+// nothing to compare.
 func (a *Activities) suspect(ctx context.Context, r bench.Request, c *store.Comparison) error {
 	project, config, err := a.config(ctx, r.Project)
 	if err != nil {
@@ -75,8 +75,8 @@ func (a *Activities) suspect(ctx context.Context, r bench.Request, c *store.Comp
 	return err
 }
 
-// inTurns compares what a person has measured in turns: its own jobs were the first look
-// and, if the number of iterations was fixed, the only one. The person waits for the
+// inTurns compares what a person has measured in turns: the request's own jobs were the first
+// look and, if the number of iterations was fixed, the only one. The person waits for the
 // verdicts, so there is no budget.
 func (a *Activities) inTurns(ctx context.Context, r bench.Request, c *store.Comparison) error {
 	rows, err := a.Store.RowsInTurns(ctx, r.ID)
@@ -109,8 +109,8 @@ func familyOf(c store.Comparison) (verdict.Family, error) {
 	return verdict.NewFamily(c.FamilySize)
 }
 
-// chooseFamily fixes the rows that are measured again: all that are to be, as far as the
-// budget goes. The others are undecided.
+// chooseFamily fixes the rows that are measured again: all that need it, as far as the budget
+// goes. The others are undecided.
 func (a *Activities) chooseFamily(ctx context.Context, r bench.Request, c *store.Comparison) error {
 	if err := setAside(c); err != nil {
 		return err
@@ -195,7 +195,7 @@ func companion(c store.Comparison, row store.ComparisonRow) bool {
 }
 
 // goingOn divides rows without a verdict into suspects with their companions, and
-// companions that no suspect is left of.
+// companions without a suspect left.
 func goingOn(c store.Comparison, rows []store.ComparisonRow) (on, left []store.ComparisonRow) {
 	suspected := make(map[measured]bool)
 	for _, row := range rows {
@@ -213,8 +213,8 @@ func goingOn(c store.Comparison, rows []store.ComparisonRow) (on, left []store.C
 	return on, left
 }
 
-// told returns rows with verdicts as they are stored: a companion that is not decided is
-// what it was, without suspicion.
+// told returns rows with verdicts as they are stored: an undecided companion stays without
+// suspicion.
 func told(c store.Comparison, rows []store.ComparisonRow) []store.ComparisonRow {
 	for i, row := range rows {
 		if row.Verdict.Kind == verdict.Undecided && c.Mode == bench.VerifySuspects && !row.Suspected {
@@ -224,7 +224,7 @@ func told(c store.Comparison, rows []store.ComparisonRow) []store.ComparisonRow 
 	return rows
 }
 
-// setAside gives the rows that no look can decide their verdict before anything is spent on
+// setAside gives a verdict to the rows that no look can decide, before anything is spent on
 // them.
 func setAside(c *store.Comparison) error {
 	family, err := verdict.NewFamily(1)
@@ -247,7 +247,7 @@ func (a *Activities) histories(ctx context.Context, r bench.Request, baseline st
 	if err != nil {
 		return nil, err
 	}
-	// Whatever else there is, the baseline is part of it.
+	// The baseline is always part of the line.
 	if !slices.Contains(line, baseline) {
 		line = slices.Insert(line, len(line)-1, baseline)
 	}
@@ -316,7 +316,7 @@ func historiesOf(sessions []store.Session, line []string, baseline string) []his
 }
 
 // settled returns the sessions that are a history of the last one: those since the last
-// confirmed change, measured under the same settings of the machine. That of the baseline
+// confirmed change, measured under the same settings of the machine. The baseline's session
 // stays, whatever has changed since.
 func (h history) settled() []store.Session {
 	last := len(h.sessions) - 1

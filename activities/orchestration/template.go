@@ -21,8 +21,8 @@ import (
 // Graphs that are made from templates: writing their jobs, and carrying out the nodes that
 // need no machine.
 
-// writeTemplate writes the graph that a request runs. Artifacts that its nodes measure and
-// none of them builds are built as their project says, before.
+// writeTemplate writes the graph that a request runs. Artifacts that its nodes measure but
+// do not build are built first, as their project says.
 func (a *Activities) writeTemplate(ctx context.Context, r bench.Request) error {
 	g, err := a.Store.GraphDefinition(ctx, r.ID)
 	if err != nil {
@@ -51,8 +51,8 @@ func (a *Activities) writeTemplate(ctx context.Context, r bench.Request) error {
 	return a.Store.ExpandRequest(ctx, r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: w.jobs, Template: &w.graph})
 }
 
-// ofNode names the node in an error, and keeps a permanent one so: Temporal looks at the
-// outermost error alone.
+// ofNode names the node in an error, and keeps a permanent error permanent: Temporal looks
+// only at the outermost error.
 func ofNode(n graph.Node, err error) error {
 	if application, is := errors.AsType[*temporal.ApplicationError](err); is && application.NonRetryable() {
 		return permanent(fmt.Errorf("node %s: %s", n.Name, application.Message()))
@@ -64,8 +64,8 @@ func ofNode(n graph.Node, err error) error {
 type templateWriter struct {
 	*Activities
 	request bench.Request
-	// base holds the facts of all nodes, measured those of what nodes measure, by what they
-	// depend on.
+	// base holds the facts of all nodes; measured holds the facts about measured artifacts,
+	// by what these facts depend on.
 	base     plan.Facts
 	measured map[string]plan.Facts
 	graph    store.TemplateGraph
@@ -74,7 +74,7 @@ type templateWriter struct {
 	builds map[bench.JobKey]string
 }
 
-// factsOf reads the facts to plan a node from.
+// factsOf reads the facts for planning a node.
 func (w *templateWriter) factsOf(ctx context.Context, n graph.Node) (plan.Facts, error) {
 	f := w.base
 	if f.Request = plan.NodeRequest(w.request, n); f.Request.Tag == "" {
@@ -131,7 +131,7 @@ func (w *templateWriter) node(ctx context.Context, n graph.Node) error {
 	return nil
 }
 
-// findTrees looks the revisions of a command's checkouts up in their repositories.
+// findTrees looks up the revisions of a command's checkouts in their repositories.
 func (w *templateWriter) findTrees(ctx context.Context, c *bench.Command) error {
 	if c == nil || c.Script == nil {
 		return nil

@@ -13,13 +13,13 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// definitionsRemark begins the remark about definitions that cannot be taken. It stays until
-// they can: the next look tries them again.
+// definitionsRemark begins the remark about definitions that cannot be taken. The remark stays
+// until they can be: the next look tries again.
 const definitionsRemark = "the definitions "
 
 // takeDefinitions gives the project the graph templates of its branch's newest commit, if its
-// source names their folder and they have changed. What is wrong with them is a remark: it
-// keeps no commit from being measured.
+// source names their folder and they have changed. Their faults become a remark and keep no
+// commit from being measured.
 func (l *commitLook) takeDefinitions(ctx context.Context) error {
 	folder, head := l.config.Source.Definitions, l.history.Head
 	if folder == "" || head == "" || head == l.state.Head && !strings.Contains(l.state.Message, definitionsRemark) {
