@@ -77,7 +77,7 @@ func (c Connection) options() (client.Options, error) {
 	options.Identity = c.Identity
 	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, c.GRPC...)
 	if webguard.Loopback(hostOf(options.HostPort)) {
-		// To compress takes the machine longer than to copy, and what runs beside it is measured.
+		// Compressing takes longer than copying, on a machine that is measuring something.
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
 	options.MetricsHandler = c.Metrics

@@ -24,12 +24,12 @@ const (
 )
 
 // ForgetPasses deletes closed workflows that Schedules have started, up to most of them,
-// and as many closed runs of the Schedules themselves. Of each Schedule the newest stays.
+// and as many closed runs of the Schedules themselves. It keeps the newest of each Schedule.
 // Others would stay for the namespace's retention, also those of earlier versions, which
 // made each pass a workflow: 86,400 of them in 30 days.
-// It returns the number deleted, as far as it came.
+// It returns the number deleted, also with an error.
 //
-// It relies on Temporal's lists. They may lag, so that another call deletes the rest.
+// It relies on Temporal's lists, which may lag: another call deletes the rest.
 func (s *Starter) ForgetPasses(ctx context.Context, most int) (deleted int, err error) {
 	passes, err := s.closed(ctx, closedPasses)
 	if err != nil {

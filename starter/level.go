@@ -56,8 +56,8 @@ type dispatch struct {
 	execution *commonpb.WorkflowExecution
 }
 
-// dispatch returns the activity that waits for a collector or runs on one; nil without
-// one.
+// dispatch returns the activity that waits for a collector or runs on one; nil if there
+// is none.
 func (s *Starter) dispatch(ctx context.Context, id string) (*dispatch, error) {
 	seen, err := s.client.DescribeWorkflowExecution(ctx, id, "")
 	if gone(err) {

@@ -143,8 +143,8 @@ func (s *Starter) Explain(ctx context.Context, workflowID string) (protocol.Work
 // so there is nothing to reset to.
 var ErrNothingToReset = errors.New("the workflow has not decided anything yet, there is nothing to go back to; terminate it, it is started again within a minute")
 
-// ResetToStart resets a workflow to its first decision. Workflows carry nothing that
-// the record does not hold, so each can continue from its beginning, whatever part of
+// ResetToStart resets a workflow to its first decision. The record holds everything
+// that workflows carry, so each can continue from its beginning, whatever part of
 // its history cannot be replayed.
 func (s *Starter) ResetToStart(ctx context.Context, workflowID, reason string) error {
 	state, err := s.Look(ctx, workflowID)

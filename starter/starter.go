@@ -192,11 +192,11 @@ func (s *Starter) CancelRequest(ctx context.Context, request bench.RequestRef, j
 }
 
 // reconcileEvery is the interval of the reconciliation's Schedule. Orchestrators make a pass
-// every 30 s themselves: one of a workflow writes some 2 MB to an embedded Temporal.
+// every 30 s themselves: a workflow's pass writes some 2 MB to an embedded Temporal.
 const reconcileEvery = 6 * time.Hour
 
 // EnsureReconcile creates the Schedule of the reconciliation unless it exists, and runs
-// the first pass at once. It reports whether it created the Schedule.
+// the first pass immediately. It reports whether it created the Schedule.
 func (s *Starter) EnsureReconcile(ctx context.Context) (made bool, err error) {
 	// Asking writes nothing, while an attempt to create what exists does.
 	there, err := s.client.ScheduleClient().GetHandle(ctx, protocol.ReconcileScheduleID).Describe(ctx)
@@ -246,7 +246,7 @@ func (s *Starter) ReconcilePaused(ctx context.Context) (bool, error) {
 	return there.Schedule.State != nil && there.Schedule.State.Paused, nil
 }
 
-// retainEvery is the interval at which what was kept long enough is removed.
+// retainEvery is the interval of removing what was kept long enough.
 const retainEvery = time.Hour
 
 // EnsureRetain creates the Schedule that removes what was kept long enough, unless it

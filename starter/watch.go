@@ -15,7 +15,7 @@ import (
 )
 
 // WatchProject creates or updates the Schedule that looks at a project's commits, with
-// this pause. A new or changed Schedule looks at once; one that an operator has paused
+// this pause. A new or changed Schedule looks immediately; one that an operator has paused
 // stays paused.
 func (s *Starter) WatchProject(ctx context.Context, project string, every time.Duration) error {
 	id := bench.WatchWorkflowID(project)

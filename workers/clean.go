@@ -11,8 +11,8 @@ import (
 // cleanEvery is the interval at which an idle collector looks for unused caches.
 const cleanEvery = time.Hour
 
-// keepClean removes caches that no job has used for long, until the context ends, and first
-// those that hold more than they may. While a job runs it does nothing: removing would
+// keepClean first removes caches that exceed their limit and then, until the context ends,
+// those that no job has used for long. While a job runs it does nothing: removing would
 // disturb the measurement.
 func (c Collector) keepClean(ctx context.Context, log *slog.Logger) {
 	removed, err := c.Jobs.BoundCaches(ctx)

@@ -134,8 +134,8 @@ func (c Collector) Run(ctx context.Context) error {
 	return ended(ctx, nil)
 }
 
-// keepRoom lets it take no job while its disk is short, and none any more when its slot is
-// stuck.
+// keepRoom keeps the collector from taking jobs while its disk is short, and for good when
+// its slot is stuck.
 func (c Collector) keepRoom(ctx context.Context, log *slog.Logger) {
 	disk := c.Jobs.Machine.Disk
 	dir := c.Jobs.Machine.Sandbox.WorkDir()

@@ -9,7 +9,7 @@ import (
 type desiredState struct {
 	version string
 	// changed, requeued and asked hold one token each: the state changed, the
-	// task queues changed, and the API must be asked at once.
+	// task queues changed, and the API must be asked immediately.
 	changed, requeued, asked chan struct{}
 
 	mu       sync.Mutex
@@ -82,7 +82,7 @@ func (d *desiredState) goIdle() {
 	}
 }
 
-// ask makes the collector ask the API at once.
+// ask makes the collector ask the API immediately.
 func (d *desiredState) ask() { give(d.asked) }
 
 func give(token chan<- struct{}) {

@@ -18,8 +18,8 @@ const (
 	headStart = 40 * time.Millisecond
 	// starvedAfter is the wait of a large job after which smaller ones are held back.
 	starvedAfter = time.Minute
-	// holdFor limits that time if the large job does not come although it would
-	// fit.
+	// holdFor limits how long they are held back if the large job does not come
+	// although it would fit.
 	holdFor = 10 * time.Second
 	// reportFor is the validity of the API's report about waiting jobs: five
 	// heartbeats.
@@ -34,7 +34,7 @@ type Gate struct {
 	gate  *machinegate.Gate
 	slots int
 	polls map[*poll]struct{}
-	// room tells of each slot that has one whether there is room for a job, see keepRoom.
+	// room holds the functions of keepRoom, by slot.
 	room map[string]func() bool
 	// changed is closed and replaced when a lane may have become free.
 	changed chan struct{}
@@ -55,8 +55,8 @@ func NewGate(budget int64) (*Gate, error) {
 // roomEvery is the interval at which a slot without room looks again.
 const roomEvery = time.Second
 
-// keepRoom keeps a slot from taking jobs while there is no room for them. The function is called under no lock, from several
-// goroutines.
+// keepRoom keeps a slot from taking jobs while room reports that there is none for them. room is called under no lock, from
+// several goroutines.
 func (g *Gate) keepRoom(slot string, room func() bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -144,9 +144,9 @@ func (g *Gate) closePolls(now time.Time) {
 type poll struct {
 	gate *Gate
 	lane machinegate.Lane
-	// open is the permit with which the worker polls, busy that of the task that occupies the
-	// machine; nil: there is none. The worker keeps that of a task until the server has heard of
-	// its end, while it polls for the next one already.
+	// open is the permit with which the worker polls, busy the permit of the task that occupies
+	// the machine; nil: there is none. The worker keeps a task's permit until the server has heard
+	// of its end, while already polling for the next task.
 	open, busy *worker.SlotPermit
 	// closing: it takes no more tasks. closed tells its worker.
 	closing bool

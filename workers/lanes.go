@@ -82,8 +82,8 @@ func (l *lanes) close() {
 // error, is replaced.
 const workerPause = 5 * time.Second
 
-// poll polls one queue until it must be left. It waits for a Temporal that is away, or
-// whose namespace is, however long: other slots of the process may be measuring.
+// poll polls one queue until it must be left. While Temporal or its namespace is away, it
+// waits, however long: other slots of the process may be measuring.
 func (l *lanes) poll(leaving context.Context, lane machinegate.Lane) {
 	for leaving.Err() == nil {
 		p := l.gate.newPoll(lane)

@@ -29,8 +29,8 @@ type MachineConfig struct {
 	Sandbox measure.SandboxConfig
 	// Require lists counters without which the machine must not measure.
 	Require []measure.Counter
-	// CoLocated is set if other jobs run beside this slot's. If it has no CPUs of its
-	// own, the CPU time of others is no disturbance.
+	// CoLocated is set if other jobs run beside this slot's. If the slot has no CPUs of
+	// its own, the CPU time of others is not a disturbance.
 	CoLocated bool
 	// Elsewhere is set if this process keeps off the sandbox's CPUs.
 	Elsewhere bool
@@ -112,8 +112,8 @@ func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 	return m, nil
 }
 
-// isolation names what keeps commands from the rest of the machine, in alphabetical order: results of two such lists are of
-// two segments of their series.
+// isolation lists what keeps commands from the rest of the machine, in alphabetical order. Results with different lists
+// belong to different segments of their series.
 func isolation(config measure.SandboxConfig, unenforced []measure.Unenforced) string {
 	var parts []string
 	for _, part := range []measure.Limit{measure.LimitFiles, measure.LimitNetwork, measure.LimitPrivileges, measure.LimitProcesses} {

@@ -64,8 +64,8 @@ type Orchestrator struct {
 const OfflineAfter = 30 * time.Second
 
 // Identify names the program in histories: operators can reset workflows to the points at
-// which a version began to work on them, and workflows go on as the revision of their code
-// that began them did. It must be called before workers start; without it, every process
+// which a version began to work on them, and workflows go on like the revision of their code
+// that began them. It must be called before workers start; without it, every process
 // reads and hashes its own file first.
 func Identify(version string) { worker.SetBinaryChecksum(workflows.Identity(version)) }
 
@@ -145,9 +145,9 @@ func newSizes(record *store.Store, log *slog.Logger) *sizing.Sizes {
 // an operator may delete it.
 const ensureEvery = 20 * time.Second
 
-// keepScheduled ensures that the reconciliation's Schedule exists until the
-// context ends, and all others at the start and whenever that one had to be
-// recreated: then Temporal's database may be a new one.
+// keepScheduled ensures until the context ends that the reconciliation's
+// Schedule exists. It ensures all others at the start and whenever that Schedule
+// had to be recreated: then Temporal's database may be a new one.
 func keepScheduled(ctx context.Context, log *slog.Logger, reconcile func(context.Context) (made bool, err error), others func(context.Context) error) {
 	tick := time.NewTicker(ensureEvery)
 	defer tick.Stop()
@@ -177,8 +177,8 @@ const (
 	reconcileWithin = 5 * time.Minute
 )
 
-// keepReconciled makes a pass of the reconciliation at once, to find work that was lost
-// while no orchestrator ran, and others until the context ends. As workflows they would be
+// keepReconciled makes a pass of the reconciliation immediately, to find work that was lost
+// while no orchestrator ran, and others until the context ends. As workflows, passes would be
 // most of what an idle service writes (docs/decisions/0021-passes-without-workflows.md).
 func keepReconciled(ctx context.Context, log *slog.Logger, paused func(context.Context) (bool, error), pass func(context.Context) error) {
 	tick := time.NewTicker(reconcileEvery)

@@ -14,8 +14,8 @@ import (
 	"github.com/benchloom/benchloom/internal/profiler"
 )
 
-// Profiling returns the means of agents beside the runs of this machine. Of all collectors on it, those that see the same /tmp share one
-// lock: one agent records the machine.
+// Profiling equips the agents beside the runs of this machine. Collectors on it that see the same /tmp share one lock: one agent
+// records the machine.
 func (m *Machine) Profiling() *collection.Profiling {
 	host, _ := os.Hostname() // series of a machine without a name have none
 	groups := m.sandbox.Groups()

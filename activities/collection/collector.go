@@ -83,8 +83,8 @@ type Collector struct {
 	// Fenced is called when a newer registration of the collector exists.
 	Fenced func()
 	// Unwanted is called when the collector takes no further jobs, for a reason that the API
-	// knows more about or does not know yet: the fence refused a job because the collector
-	// drains or is out of date, or the collector is stuck.
+	// knows more about or does not know yet: the fence refused a job of a draining or outdated
+	// collector, or the collector is stuck.
 	Unwanted func()
 	// Begin limits how often and how long an unreachable API is retried before a run
 	// begins, and Upload during a run, which should not end for that reason.

@@ -132,8 +132,8 @@ func Redeliver(ctx context.Context, api Blocks, dir string, f SpoolFile) (Redeli
 	return out, nil
 }
 
-// Chosen returns the files that were set aside and have one of the names or paths; without
-// names, all that were set aside.
+// Chosen returns the files that were set aside and have these names or paths; without
+// names, all of them.
 func Chosen(files []SpoolFile, names []string) ([]SpoolFile, error) {
 	files = slices.DeleteFunc(slices.Clone(files), func(f SpoolFile) bool { return !f.SetAside })
 	if len(names) == 0 {

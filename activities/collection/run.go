@@ -87,8 +87,8 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 	return c.finish(ctx, run, s, out, err)
 }
 
-// clean starts to clean the slot and returns a function that waits for the end of that. A slot that
-// cannot be cleaned does not affect the results of its last job: the next job fails.
+// clean starts to clean the slot and returns a function that waits for that. A slot that cannot
+// be cleaned does not affect the results of its last job: the next job tries again.
 func (c *Collector) clean(ctx context.Context, s *sink) (wait func()) {
 	cleaned := make(chan struct{})
 	go func() {

@@ -77,7 +77,7 @@ func (a *Activities) buildStage(ctx context.Context, f plan.Facts) (store.Expans
 	return out, nil
 }
 
-// buildSides builds those artifacts that the jobs of a look measure and that are no longer
+// buildSides has those artifacts built that the jobs of a look measure and that are no longer
 // stored. building reports that their jobs have been written, or are open; failed says why
 // one cannot be built.
 func (a *Activities) buildSides(ctx context.Context, r bench.Request, look []bench.PlannedJob) (building bool, failed string, err error) {

@@ -369,8 +369,7 @@ func (a *Activities) lookJobs(ctx context.Context, p lookPlan, rows []store.Comp
 	return jobs, nil
 }
 
-// incurable returns the text of an error that no retry cures, and "" for any other error or
-// nil.
+// incurable returns the text of an error that no retry cures; else "".
 func incurable(err error) string {
 	if unplaceable := plan.Unplaceable(err); unplaceable != nil {
 		return unplaceable.Error()

@@ -24,8 +24,8 @@ type notices struct {
 // notice holds the next notice for a request that has just heard; nil: none.
 type notice struct{ next func() }
 
-// later reports whether tell was put off because the request has just heard: the request then
-// hears of this end together with those that follow.
+// later reports whether tell was put off because the request has just heard: it then hears of
+// this end together with those that follow.
 func (n *notices) later(request bench.RequestID, tell func()) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -41,7 +41,7 @@ func (n *notices) later(request bench.RequestID, tell func()) bool {
 	return false
 }
 
-// wait tells what was put off after noticeEvery.
+// wait tells, after noticeEvery, what was put off.
 func (n *notices) wait(request bench.RequestID) {
 	after := n.after
 	if after == nil {

@@ -19,8 +19,8 @@ const (
 )
 
 // packSoon packs the results of a request whose jobs have ended: pages read them from now
-// on. The reconciliation does what it fails at or has no time for; until then pages read
-// the rows.
+// on. The reconciliation packs those that packSoon fails at or has no time for; until then
+// pages read the rows.
 func (a *Activities) packSoon(ctx context.Context, r bench.Request) {
 	if r.Tag == "" {
 		return // a command
@@ -41,8 +41,8 @@ func (a *Activities) packSoon(ctx context.Context, r bench.Request) {
 	}
 }
 
-// packed logs the failures of packing and returns the number of failed artifacts. An error
-// that it returns has ended the packing.
+// packed logs failures of packing and counts the failed artifacts. A returned error has
+// ended the packing.
 func (a *Activities) packed(ctx context.Context, project string, err error) (failed int, _ error) {
 	met, ok := errors.AsType[*store.PackError](err)
 	if !ok {

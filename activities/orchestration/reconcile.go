@@ -315,7 +315,7 @@ func (p *pass) forget(ctx context.Context) error {
 
 func (p *pass) stray(ctx context.Context, workflowID string) error {
 	state, err := p.Repairs.Look(ctx, workflowID)
-	// A workflow that was reset after its row had ended closes by itself, as at the row's end.
+	// A workflow that was reset after its row had ended closes by itself, like one whose row ends.
 	if err != nil || !state.Status.Alive() || time.Since(state.Started) < endBound {
 		return err
 	}

@@ -104,8 +104,8 @@ func ExpectAdHoc(s Snapshot, r bench.Request, now time.Time) Expected {
 // predict.
 const MaxForeseen = 5000
 
-// Unforeseen returns what is expected of a request whose jobs are written while more jobs
-// are open than estimates consider: some of its own may be among the others. It needs no
+// Unforeseen returns the estimates of a request whose jobs are written while more jobs are
+// open than estimates consider: some of its own may be beyond those. It needs no
 // snapshot.
 func Unforeseen(r bench.Request, open int) (e Expected, found bool) {
 	if r.ExpandedAt == nil || open <= MaxForeseen {
@@ -139,7 +139,7 @@ type builder struct {
 	live     map[string]int // collectors, by task queue
 	open     map[bench.RequestID][]int
 	taken    map[int]bool // jobs already counted for an earlier request
-	last     usual        // of a batch of alike jobs each is asked for
+	last     usual        // a batch of alike jobs asks for it each time
 }
 
 // usual caches the duration of the shape estimated last.

@@ -65,9 +65,9 @@ type Dispatcher struct {
 	OfflineAfter time.Duration
 	// Fills joins calls of Fill; nil: each makes its own.
 	Fills *Fills
-	// RequestDelay is the time from the start of a command to that of its request's workflow:
-	// somebody waits for the command, and both would take the same cores. [Dispatcher.Wait]
-	// waits for such starts.
+	// RequestDelay is the time from the start of a command to the start of its request's
+	// workflow: somebody waits for the command, and both would take the same cores.
+	// [Dispatcher.Wait] waits for such starts.
 	RequestDelay time.Duration
 	Log          *slog.Logger
 

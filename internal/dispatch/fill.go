@@ -33,7 +33,7 @@ type Backlog interface {
 
 // Fill hands out jobs and starts them until the task queue has enough waiting in
 // Temporal. A job that cannot be started does not stop the others; the errors are
-// joined. With [Dispatcher.Fills] it may be a fill that another call makes, if that begins after this call.
+// joined. With [Dispatcher.Fills], another call may make the fill, if the fill begins after this call.
 func (d *Dispatcher) Fill(ctx context.Context, taskQueue string) error {
 	return d.share(ctx, taskQueue, filling{opts: enough})
 }
@@ -117,7 +117,7 @@ func (d *Dispatcher) AfterEnd(ctx context.Context, job bench.JobKey, end bench.J
 		taskQueues, errs = append(taskQueues, of...), append(errs, err)
 	}
 	slices.Sort(taskQueues)
-	// What waits may belong to another size class, and is not looked at before it is next.
+	// Waiting jobs may belong to another size class, and are not looked at before they are next.
 	if filled := end.Filled && end.OneClass && len(taskQueues) == 0; !filled {
 		f := filling{opts: enough}
 		if end.Brief {

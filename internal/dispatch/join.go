@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Fills joins the fills of one process that would find the same: of those that want to
-// fill a task queue while a fill of it goes on, one begins afterwards for all. It sees what
-// each of them has written. A burst of ends thus costs two fills and not one each, which
-// would wait for each other at the task queue's lock. The zero value is ready.
+// Fills joins the fills of one process that would find the same. Calls that want to fill a
+// task queue while a fill of it goes on share one fill afterwards, which sees what each of
+// them has written. A burst of ends thus costs two fills instead of one each, which would
+// wait for each other at the task queue's lock. The zero value is ready to use.
 type Fills struct {
 	mu     sync.Mutex
 	queues map[string]*joined
@@ -22,13 +22,13 @@ type joined struct {
 	next  *fill         // has not begun; nil: none waits
 }
 
-// fill is one that several calls wait for.
+// fill is a fill that several calls wait for.
 type fill struct {
 	done chan struct{}
 	err  error
 }
 
-// one makes a fill, or waits for one that another call makes and that has not begun yet.
+// one makes a fill, or waits for another call's fill that has not begun yet.
 func (f *Fills) one(ctx context.Context, taskQueue string, do func(context.Context) error) error {
 	q := f.enter(taskQueue)
 	defer f.leave(taskQueue, q)

@@ -46,8 +46,8 @@ const handOutAtOnce = 100
 // start starts jobs that were handed out: commands directly, the jobs of suites through
 // their requests (see [bench.JobKind.ChildOfRequest]). It skips the children of the
 // request asks, which reads them itself. Commands start before the workflow of their
-// request, since a collector may be waiting for them and they do not need it; that starts
-// after RequestDelay. A job that cannot be started does not stop the others.
+// request, since a collector may be waiting for them and they do not need the workflow,
+// which starts after RequestDelay. A job that cannot be started does not stop the others.
 //
 // The reconciliation starts the jobs that are not started here because this process ends
 // or Temporal does not answer.
@@ -90,8 +90,8 @@ func (d *Dispatcher) start(ctx context.Context, view sizing.View, jobs []bench.H
 	return errors.Join(errs...)
 }
 
-// withoutWorkflow returns the requests whose workflow has not been started. That of a
-// completed request runs already, for its open optional jobs.
+// withoutWorkflow returns the requests whose workflow has not been started. The workflow of
+// a completed request runs already, for its open optional jobs.
 func withoutWorkflow(all map[bench.RequestID]bench.Request) []bench.Request {
 	var requests []bench.Request
 	for _, r := range all {

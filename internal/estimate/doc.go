@@ -5,5 +5,5 @@
 // parents before their children.
 //
 // The package is pure: the clock and all data are arguments. It must not know where jobs are stored, how requests are
-// ordered, or anything of Temporal.
+// ordered, or anything about Temporal.
 package estimate

@@ -24,7 +24,7 @@ type Request struct {
 	Parent string
 	// Admitted reports whether the request is in progress; others need a free slot.
 	Admitted bool
-	// NoSlot is set for requests without admission: they start at once.
+	// NoSlot is set for requests without admission: they start immediately.
 	NoSlot bool
 	// Unforeseeable is the reason for a wait of unknown duration; the request then has no estimate.
 	Unforeseeable string

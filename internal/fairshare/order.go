@@ -19,8 +19,8 @@ func Depth(liveCollectors int) int { return 2*liveCollectors + 2 }
 func StrictDepth(liveCollectors int) int { return 4 * Depth(liveCollectors) }
 
 // Spare returns how many jobs more than [Depth] or [StrictDepth] wait in Temporal after a hand-out
-// of brief jobs, so that several of them end before the next one. Only for a queue that shares the
-// task queue with no other: a changed weight would apply to them later.
+// of brief jobs, so that several of them end before the next one. Use it only for a queue that has
+// the task queue to itself: a changed weight would apply to these jobs later.
 func Spare(liveCollectors int) int { return liveCollectors + 1 }
 
 // Held is the reason for holding a waiting job: hand-outs skip it until it is released.

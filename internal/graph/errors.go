@@ -71,8 +71,8 @@ func (e *NodeError) Unwrap() error {
 // EdgeError reports an edge that is refused. It wraps [bench.ErrInvalid].
 type EdgeError struct {
 	Edge Edge
-	// Unknown is the end that no node has the name of; empty: the edge is refused for
-	// another reason.
+	// Unknown is the end that names no node; empty: the edge is refused for another
+	// reason.
 	Unknown string
 	rule    string
 }

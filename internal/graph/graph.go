@@ -212,7 +212,7 @@ func (g *Graph) layer() error {
 }
 
 // cycle returns a cycle among the nodes that still miss inputs. Each of them has such a
-// node as an input, so that a way backwards comes round.
+// node as an input, so walking backwards closes a cycle.
 func (g *Graph) cycle(missing []int) []string {
 	i := slices.IndexFunc(missing, func(n int) bool { return n > 0 })
 	seen := make(map[int]int)

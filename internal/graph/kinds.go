@@ -162,8 +162,8 @@ type Step struct {
 	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
 }
 
-// Rules tell from exit codes and output how a step ended. A pattern that matches decides
-// before the exit code, and one for a retry before one for a failure.
+// Rules tell from exit codes and output how a step ended. A matching pattern takes
+// precedence over the exit code, and a retry pattern over a failure pattern.
 type Rules struct {
 	// Success lists exit codes; empty: 0 alone.
 	Success []int `json:"success,omitempty"`
@@ -228,8 +228,8 @@ func (s Step) check() error {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// revisionName matches what names one revision of a repository; ranges and options of git
-// are none.
+// revisionName matches names of one revision of a repository, not ranges and options of
+// git.
 var revisionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/+-]{0,254}$`)
 
 // checkouts refuses two trees in one place: neither would be what it was in the

@@ -30,8 +30,8 @@ type Change struct {
 	From, To State
 }
 
-// NewProgress returns the states that follow from facts, of which missing ones are those
-// of nodes that wait. The error wraps [bench.ErrInvalid].
+// NewProgress returns the states that follow from facts. Nodes without facts wait. The
+// error wraps [bench.ErrInvalid].
 func NewProgress(g *Graph, facts map[string]Facts, now time.Time) (*Progress, error) {
 	p := &Progress{
 		graph: g, facts: make([]Facts, g.Len()), states: make([]State, g.Len()), counts: make(map[Status]int),

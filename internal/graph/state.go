@@ -14,7 +14,7 @@ const (
 	OnSuccess Condition = "success"
 	// OnResolved: the input ran to its end, in success or failure.
 	OnResolved Condition = "resolved"
-	// OnAny: the input ended, be it that it was skipped or cancelled.
+	// OnAny: the input ended in any way, even skipped or cancelled.
 	OnAny Condition = "any"
 )
 
@@ -56,7 +56,7 @@ func Statuses() []Status {
 // Ended reports whether the node neither runs nor waits for anything.
 func (s Status) Ended() bool { return s == Success || s == Failure || s == Skipped || s == Cancelled }
 
-// Fit tells how a status stands to a condition.
+// Fit tells how a status relates to a condition.
 type Fit int
 
 const (
@@ -70,7 +70,7 @@ const (
 	Never
 )
 
-// Given returns how an input's status stands to the condition.
+// Given returns how an input's status relates to the condition.
 func (c Condition) Given(s Status) Fit {
 	switch {
 	case !s.Ended():
@@ -101,8 +101,8 @@ const (
 // Reason tells why a node is blocked or was skipped.
 type Reason struct {
 	Code ReasonCode `json:"code"`
-	// Node is the one at fault. That of a skipped node's reason is the first cause, however
-	// far it stands before.
+	// Node is the one at fault. For a skipped node, it is the first cause, however far
+	// back.
 	Node string `json:"node"`
 	// More counts other inputs that are missing as well.
 	More int `json:"more,omitempty"`
@@ -149,11 +149,11 @@ type Facts struct {
 	Since time.Time
 	// Reason belongs to a node recorded as Skipped.
 	Reason Reason
-	// HandedOut reports that a node which waits was given to the machines when its inputs were
-	// met: what becomes of these since then does not hold it back.
+	// HandedOut reports that a waiting node was given to the machines when its inputs were
+	// met: what has become of the inputs since then does not hold it back.
 	HandedOut bool
 	// Asked is the call that last asked for the node, with what its runs since then gave;
-	// Earlier are those before, in order.
+	// Earlier lists the calls before it, in order.
 	Asked   Ask
 	Earlier []Ask
 }
@@ -302,8 +302,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// States applies the rule to all nodes of a graph. Facts that are missing are those of a
-// node that waits since ever.
+// States applies the rule to all nodes of a graph. A node without facts has always
+// waited.
 func States(g *Graph, facts map[string]Facts, now time.Time) map[string]State {
 	states := make(map[string]State, len(g.nodes))
 	for _, layer := range g.layers {
@@ -321,8 +321,8 @@ func States(g *Graph, facts map[string]Facts, now time.Time) map[string]State {
 }
 
 // RollUp returns the status of a graph, or of a set of graphs, from the number of nodes
-// with each status: what still happens goes before what has ended, and the worst end
-// before the better ones. It is empty if there are no nodes.
+// with each status: open statuses take precedence over ends, and worse ends over better
+// ones. It is empty if there are no nodes.
 func RollUp(counts map[Status]int) Status {
 	for _, s := range []Status{Running, Ready, Blocked, Failure, Cancelled, Skipped, Success} {
 		if counts[s] > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/graph"
 )
 
-// Downstream says what becomes of the jobs that need those that run again, directly or not.
+// Downstream says what becomes of the jobs that need, directly or not, jobs that run again.
 type Downstream string
 
 const (
@@ -153,13 +153,13 @@ func both(a, b []string) []string {
 
 // Choice says which jobs of a set run again.
 type Choice struct {
-	// Number names a graph of the set, to whose jobs, or those in their places by now, the
-	// choice is narrowed; 0: the whole set.
+	// Number narrows the choice to the jobs of one graph of the set, or those now in their
+	// places; 0: the whole set.
 	Number int
-	// Jobs are named. Without them, those that Select matches are chosen; of a whole set, it
-	// must not be empty.
+	// Jobs names the chosen jobs. Without it, the jobs that Select matches are chosen; for a
+	// whole set, Select must then not be empty.
 	Jobs []bench.JobKey
-	// Select chooses jobs or, beside named ones, the portion of what needs these.
+	// Select chooses jobs or, beside named jobs, the portion of those that need them.
 	Select Selector
 	// Downstream must be given if any job that has ended needs a chosen one.
 	Downstream Downstream
@@ -204,8 +204,8 @@ type (
 	}
 	// NothingChosenError reports a selector that matches no job that could run again.
 	NothingChosenError struct{ Select Selector }
-	// DownstreamError reports that jobs need the chosen ones, and that nothing was said of
-	// them.
+	// DownstreamError reports that jobs need the chosen ones, and that the choice does not
+	// say what becomes of them.
 	DownstreamError struct{ Dependents int }
 )
 
@@ -225,14 +225,14 @@ func (e *DownstreamError) Error() string {
 	return fmt.Sprintf("%d jobs need what runs again; say whether they run again too: downstream none, portion or all", e.Dependents)
 }
 
-// Repeat returns what a choice repeats: the chosen jobs, each in the place that it has by
-// now, and those downstream that it says. benchmarks lists those that each job measures; it
-// is needed if the choice selects benchmarks.
+// Repeat returns what a choice repeats: the jobs now in the places of the chosen ones, and
+// the jobs downstream as the choice says. benchmarks lists the benchmarks of each job; it is
+// needed if the choice selects benchmarks.
 //
-// What succeeds in the build stage is stored and is not built again, and looks are not
-// repeated: whatever runs again is compared anew. Jobs downstream of one that is narrowed
-// to benchmarks are narrowed to the same. A rerun narrows none, and cannot bring back what
-// was skipped.
+// Successful jobs of the build stage are stored and not repeated. Neither are looks:
+// whatever runs again is compared anew. Jobs downstream of one that is narrowed to
+// benchmarks are narrowed to the same. A rerun narrows no job, and cannot bring back
+// skipped ones.
 //
 // The errors are [ChoiceError], [NothingChosenError], [DownstreamError], and one that wraps
 // [bench.ErrInvalid] for a choice that means nothing.
@@ -329,7 +329,7 @@ func (s Set) places(now time.Time) places {
 	return p
 }
 
-// latest returns the job in whose place a job is by now.
+// latest returns the job that now has the place of a job.
 func (p places) latest(job bench.JobKey) bench.JobKey {
 	for range len(p.next) {
 		next, replaced := p.next[job]
@@ -394,7 +394,7 @@ func (p places) named(s Set, c Choice) ([]Again, error) {
 	return out, nil
 }
 
-// of reports whether a job has the place of one of that graph.
+// of reports whether a job has the place of a job of that graph.
 func (p places) of(s Set, job bench.JobKey, number int) bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Number == number && !n.Input && p.latest(n.Job) == job })
 }

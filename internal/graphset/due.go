@@ -9,7 +9,7 @@ import (
 
 // Due lists what the service has to do for a set by now.
 type Due struct {
-	// Ready are nodes that the service carries out itself and whose inputs are met, but for
+	// Ready are nodes that the service carries out itself and whose inputs are met, except
 	// sign-offs, which wait for a person.
 	Ready []Node
 	// Skipped are nodes that the rule of states skips and that have not been recorded as
@@ -70,5 +70,5 @@ type Missing struct {
 	Status string
 }
 
-// Ended reports whether it has ended otherwise than the job needs.
+// Ended reports whether the input has ended otherwise than the job needs.
 func (m Missing) Ended() bool { return m.Status != "waiting" && !bench.JobStatus(m.Status).Open() }

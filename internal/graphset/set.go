@@ -20,8 +20,8 @@ type Graph struct {
 	// Number ascends in the set from 1.
 	Number int
 	Reason bench.GraphReason
-	// Template names the template that made it, Customised reports that it differs from what
-	// that made; empty: stages made it.
+	// Template names the template that made the graph; empty: stages made it. Customised
+	// reports that the graph differs from what the template made.
 	Template   string
 	Customised bool
 	// Follows is the number of the latest graph of the set with jobs that this one needs
@@ -63,8 +63,8 @@ type Node struct {
 	Chunk     int
 	SizeClass bench.SizeClass
 	Optional  bool
-	// Status describes the job for this request: one that was ended early has cancelled
-	// what had not ended by then, also what others wait for.
+	// Status describes the job for this request: a request that was ended early has cancelled
+	// jobs that had not ended by then, also those that others wait for.
 	Status bench.JobStatus
 	// Rerun counts how often the node was asked for again, AskedIn is the call that did so
 	// last; 0: its creation. Former says what had become of it before each, in order.
@@ -78,7 +78,7 @@ type Node struct {
 	// EndedAt is when it ended for this request.
 	EndedAt *time.Time
 	// Replaces is the job in whose place it was written; empty: none. Replaced reports that
-	// it counts no longer: a later one has its place, or it was dropped.
+	// it no longer counts: a later job has its place, or it was dropped.
 	Replaces bench.JobKey
 	Replaced bool
 }
@@ -281,8 +281,8 @@ func (s Set) States(now time.Time) map[bench.JobKey]graph.State {
 	return states
 }
 
-// Outdated returns the jobs of which an input has succeeded again, as itself or by one in its
-// place, since they began.
+// Outdated returns the jobs that began before one of their inputs succeeded again, as itself
+// or by a job in its place.
 func (s Set) Outdated() map[bench.JobKey]bool {
 	nodes, next := make(map[bench.JobKey]Node, len(s.Nodes)), make(map[bench.JobKey]bench.JobKey)
 	for _, n := range s.Nodes {
@@ -329,8 +329,8 @@ func (s Set) FromTemplate() bool {
 // Sum counts the jobs of a graph, or of a set, by their states. Inputs count where they
 // were written.
 type Sum struct {
-	// Status is the roll-up. That of a set leaves out jobs that were replaced, that of a
-	// graph does not: it tells what came of it. Empty: there are no jobs.
+	// Status is the roll-up; empty: there are no jobs. For a set, it leaves out jobs that were
+	// replaced; for a graph it does not: it tells what came of it.
 	Status graph.Status
 	Jobs   int
 	// States counts the jobs of each state, Replaced those that were replaced, and Ran

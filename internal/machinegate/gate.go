@@ -32,7 +32,7 @@ type Config struct {
 	// recently; 0 means none.
 	HeadStart time.Duration
 	// StarvedAfter is the time a job may wait at a queue that had no turn here
-	// before smaller jobs are held back; 0 means for ever.
+	// before smaller jobs are held back; 0 means forever.
 	StarvedAfter time.Duration
 	// HoldFor limits the time that smaller jobs are held back once the large
 	// one would fit.

@@ -7,8 +7,8 @@ import (
 	"github.com/benchloom/benchloom/internal/graph"
 )
 
-// Block returns the test case of which a machine measures all scenarios together: test cases
-// with the same block stay in one chunk.
+// Block returns the test case without its scenario. A machine measures all its scenarios together:
+// test cases with the same block stay in one chunk.
 func Block(tc bench.TestCase) bench.TestCase {
 	tc.Scenario = ""
 	return tc
@@ -26,7 +26,7 @@ func blocks(cases []bench.TestCase) [][]bench.TestCase {
 	return out
 }
 
-// chunks divides each job into as many parts as c allows, and it has blocks. What a part
+// chunks divides each job into as many parts as c allows and the job has blocks. What a part
 // measures is decided when a machine asks for it, see [ChunkSize]; until then each has its
 // even share. All parts wait in one pool, and on the size class that was chosen for the whole:
 // durations of parts say nothing about the shape.
@@ -49,7 +49,7 @@ func (f Facts) chunks(jobs []bench.PlannedJob, c graph.Chunks) []bench.PlannedJo
 	return out
 }
 
-// ChunkAsk says what is left of a divided job when a machine asks for a part of it.
+// ChunkAsk describes the rest of a divided job when a machine asks for a part of it.
 type ChunkAsk struct {
 	// Seconds are the durations of the blocks that are left, in their order; 0: not known.
 	Seconds []float64
@@ -59,11 +59,11 @@ type ChunkAsk struct {
 	Idle int
 }
 
-// ChunkSize returns how many blocks, from the first on, the part of the machine that asks
-// has: at least one. What is left is shared by as many machines as are idle, but so that all
-// in all there are at least Min parts, if there are as many blocks, and at most Max. So a
-// machine that is alone makes Min parts one after the other, and others that come meanwhile
-// take their share. A block of unknown duration counts as the average one.
+// ChunkSize returns the number of blocks, from the first on, of the part for the machine that
+// asks: at least one. The idle machines share the blocks that are left, such that in total
+// there are at least Min parts, if there are as many blocks, and at most Max. So a machine
+// that is alone makes Min parts one after the other, and others that come meanwhile take
+// their share. A block of unknown duration counts as the average one.
 func ChunkSize(a ChunkAsk) int {
 	left := len(a.Seconds)
 	parts := max(1, min(max(a.Idle, a.Min-a.Formed), a.Max-a.Formed, left))

@@ -59,8 +59,8 @@ func (f Facts) pin() bench.SizeClass {
 	return f.Config.Size.Pin()
 }
 
-// constraints of the request's jobs. On error, the request's and the project's exclude
-// each other, for the project may have changed since; then the project's are returned.
+// constraints returns the constraints of the request's jobs. On error, the request's and the
+// project's exclude each other, as the project may have changed; it then returns the project's.
 func (f Facts) constraints() (bench.Constraints, error) {
 	all, err := f.narrowed(f.Request.Constraints)
 	if err != nil {

@@ -33,22 +33,22 @@ type GraphEdge struct {
 
 // JobGraph holds the additions of one graph of a request to those before.
 type JobGraph struct {
-	// Jobs are those for which it is written, Inputs those of earlier graphs that they need.
+	// Jobs are the jobs for which it is written, Inputs the jobs of earlier graphs that they need.
 	Jobs, Inputs []int64
 	Edges        []GraphEdge
 }
 
-// NextGraph returns the graph for the jobs of a request that were written now. Those that
-// an earlier graph was written for are left out, so that it has no jobs if all are. The
-// error is a [graph.SizeError].
+// NextGraph returns the graph for the jobs of a request that were written now. Jobs that an
+// earlier graph was written for are left out, possibly all of them. The error is a
+// [graph.SizeError].
 //
 // A job needs
 //
-//   - the builds of what it measures. One that measures a parent runs also if a build
-//     failed, as its failure costs the comparison alone;
-//   - for each of its test cases, the job before that measures it: one of the parent for
-//     the request's own, and for a look the look before, else the request's own. It
-//     needs their end, however they end.
+//   - the builds of what it measures. A job that measures a parent runs even if a build
+//     failed, since that costs only the comparison;
+//   - for each of its test cases, the end, of any kind, of the preceding job that measures
+//     it: for the request's own job a job of the parent, and for a look the look before,
+//     else the request's own job.
 func NextGraph(jobs []GraphJob, written []int64) (JobGraph, error) {
 	var out JobGraph
 	now := make(map[int64]bool)
@@ -92,7 +92,7 @@ var stageOrder = map[bench.Stage]int{bench.StageBuild: 0, bench.StageParent: 1, 
 
 // earlier finds the jobs of a request that others may need.
 type earlier struct {
-	// builds are the jobs that build a tag for a target, measured those of a test case.
+	// builds are the jobs that build a tag for a target, measured those that measure a test case.
 	builds   map[string][]GraphJob
 	measured map[int64][]GraphJob
 }
@@ -112,8 +112,8 @@ func (e earlier) add(j GraphJob) {
 	}
 }
 
-// edges returns what a job needs, by the IDs of the jobs. Jobs that are written now need
-// only those of earlier stages of each other.
+// edges returns what a job needs, by the IDs of the jobs. Of the jobs that are written now,
+// it needs only those of earlier stages.
 func (e earlier) edges(j GraphJob, now map[int64]bool) []GraphEdge {
 	if len(j.Builds) > 0 {
 		return nil

@@ -228,13 +228,13 @@ func (f Facts) presumed(p part) part {
 	return there
 }
 
-// needs of the request's jobs that measure with a suite.
+// needs returns the needs of the request's jobs that measure with a suite.
 func (f Facts) needs(target bench.Target, smallest bench.SizeClass) Needs {
 	constraints, _ := f.constraints()
 	return Needs{Target: target, MinClass: smallest, Constraints: &constraints}
 }
 
-// requirements of a part.
+// requirements returns the requirements of a part.
 func (f Facts) requirements(p part) placement.Requirements {
 	return f.needs(p.Target, p.MinSize).Requirements().On(p.class).In(p.pool)
 }

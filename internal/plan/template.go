@@ -9,9 +9,9 @@ import (
 	"github.com/benchloom/benchloom/internal/graph"
 )
 
-// NodeRequest returns the request that would measure what a node of a request's graph
-// measures. Its facts are those to plan the node from, see [Facts.NodeJobs]. That of a
-// command is the request itself.
+// NodeRequest returns the request that would measure the same as a node of a request's graph;
+// for a command, the request itself. The node is planned from the facts of that request, see
+// [Facts.NodeJobs].
 func NodeRequest(r bench.Request, n graph.Node) bench.Request {
 	r.Template = nil
 	scope := bench.Scope{Profiling: r.Profiling}
@@ -61,7 +61,7 @@ func NodeSuite(n graph.Node) string {
 	return ""
 }
 
-// Checked refuses a graph of which some node can never run: its error is one of
+// Checked refuses a graph with a node that can never run; its error is one of
 // [Facts.NodeJobs]. Warnings explain why other nodes have to wait. factsOf returns the facts
 // of a node.
 func Checked(g *graph.Graph, factsOf func(graph.Node) (Facts, error)) (warned []string, err error) {
@@ -178,7 +178,7 @@ func (f Facts) nodeCommand(n graph.Node, d graph.Command) ([]bench.PlannedJob, e
 }
 
 // Repeated returns the graph of jobs that were written in place of others: next maps jobs to
-// those that have their places. The edges are those to and from the former ones.
+// their replacements. edges are those to and from the replaced jobs.
 func Repeated(edges []GraphEdge, written []int64, next map[int64]int64) JobGraph {
 	out := JobGraph{Jobs: slices.Clone(written)}
 	slices.Sort(out.Jobs)

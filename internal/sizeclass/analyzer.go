@@ -12,7 +12,7 @@ import (
 
 const (
 	// young is the number of runs of a shape, since it changed last, during which a
-	// class that could be better is probed at once or, when samples of it do not
+	// class that could be better is probed immediately or, when samples of it do not
 	// tell yet, in half the runs. Later one run in oncePer is such a probe, and one
 	// in recheckPer goes to a class that has not been tried for long.
 	young      = 10

@@ -22,8 +22,8 @@ func Objective(seconds float64, class bench.SizeClass, exponent float64) float64
 
 // AcceptableTime returns A = median × f, with the median of the successes on
 // the largest class: the longest time a job may take on a class with factor f.
-// A is at least the minimum, as the specification says; its implementation
-// omits that, so that a job of milliseconds would be too slow on a small class.
+// A is at least the minimum, as the specification says. The specification's
+// implementation omits that, so a job of milliseconds would be too slow on a small class.
 func AcceptableTime(median time.Duration, f float64, minimum time.Duration) time.Duration {
 	return max(seconds(median.Seconds()*f), minimum)
 }
