@@ -3,6 +3,7 @@
 package devstack_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -92,14 +93,19 @@ var children = map[string]func(args []string) int{
 		fmt.Println(strings.Repeat("x", 50))
 		return 0
 	},
-	// Says which CPUs it may use.
-	"cpus": func([]string) int {
+	// Says how the kernel runs it.
+	"scheduling": func([]string) int {
 		status, _ := os.ReadFile("/proc/self/status")
 		for line := range strings.Lines(string(status)) {
 			if strings.HasPrefix(line, "Cpus_allowed_list:") {
 				fmt.Print(line)
 			}
 		}
+		// Policy is field 41 of proc(5) stat, the 39th behind the name.
+		stat, _ := os.ReadFile("/proc/self/stat")
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		slack, _ := os.ReadFile("/proc/self/timerslack_ns")
+		fmt.Print("policy ", fields[38], ", slack ", string(slack))
 		return 0
 	},
 	// Supervises a serving child, to be killed: directory of the state, and the

@@ -23,9 +23,8 @@ type Process struct {
 	// Group orders starting and stopping: all processes of a group start together
 	// when every process of the lower groups is ready, and stop before them.
 	Group int
-	// CPUs lists the CPUs that the process may run on; empty means all that this
-	// process may use. Linux only.
-	CPUs []int
+	// Scheduling applies to the process and all that it starts.
+	Scheduling
 
 	// Prepare, if set, runs before each start.
 	Prepare func(ctx context.Context) error
@@ -51,6 +50,21 @@ type Process struct {
 	QuitSignal syscall.Signal
 
 	account account
+}
+
+// Scheduling tells the kernel how to run a process. The zero value means as this process.
+type Scheduling struct {
+	// CPUs lists the CPUs that the process may run on; empty means all that this
+	// process may use. Linux only.
+	CPUs []int
+	// Batch is set for a process whose throughput counts for more than its latency: when it
+	// can run again, it does not interrupt another (sched(7), SCHED_BATCH). Ignored where
+	// there is no such policy.
+	Batch bool
+	// TimerSlack is the time by which a timer of the process may be late, so that it wakes
+	// up less often (prctl(2), PR_SET_TIMERSLACK); 0 means that of this process. Ignored
+	// where there is no such setting.
+	TimerSlack time.Duration
 }
 
 var processName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)

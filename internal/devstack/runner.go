@@ -234,7 +234,7 @@ func (r *runner) spawn() (*child, error) {
 		return nil, err
 	}
 	cmd.SysProcAttr = attributes
-	if err := r.supervisor.start(cmd, r.CPUs); err != nil {
+	if err := r.supervisor.start(cmd, r.Scheduling); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", r.Argv[0], err)
 	}
 	c := &child{pid: cmd.Process.Pid, signal: cmd.Process.Signal, exited: make(chan struct{})}

@@ -42,9 +42,9 @@ type Supervisor struct {
 
 // startRequest asks the forking thread to start a child.
 type startRequest struct {
-	cmd    *exec.Cmd
-	cpus   []int
-	result chan<- error
+	cmd        *exec.Cmd
+	scheduling Scheduling
+	result     chan<- error
 }
 
 // NewSupervisor checks the processes and opens their log files when run.
@@ -176,7 +176,7 @@ func (s *Supervisor) forkFromOneThread() (stop func()) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		for request := range s.starts {
-			request.result <- startOn(request.cpus, request.cmd)
+			request.result <- startAs(request.scheduling, request.cmd)
 		}
 	}()
 	return func() {
@@ -185,8 +185,8 @@ func (s *Supervisor) forkFromOneThread() (stop func()) {
 	}
 }
 
-func (s *Supervisor) start(cmd *exec.Cmd, cpus []int) error {
+func (s *Supervisor) start(cmd *exec.Cmd, scheduling Scheduling) error {
 	result := make(chan error)
-	s.starts <- startRequest{cmd: cmd, cpus: cpus, result: result}
+	s.starts <- startRequest{cmd: cmd, scheduling: scheduling, result: result}
 	return <-result
 }

@@ -245,27 +245,27 @@ func TestLogFilesAreBounded(t *testing.T) {
 	require.Len(t, entries, 2)
 }
 
-func TestProcessRunsOnTheChosenCPUs(t *testing.T) {
+func TestProcessIsScheduledAsChosen(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("CPUs can be chosen on Linux only")
+		t.Skip("scheduling can be chosen on Linux only")
 	}
 	state := openState(t, t.TempDir())
-	one := childProcess("one", "cpus")
-	one.OneShot, one.CPUs = true, []int{0}
-	all := childProcess("all", "cpus")
+	one := childProcess("one", "scheduling")
+	one.OneShot, one.Scheduling = true, devstack.Scheduling{CPUs: []int{0}, Batch: true, TimerSlack: 3 * time.Millisecond}
+	all := childProcess("all", "scheduling")
 	all.OneShot, all.Group = true, 1
 	r := run(t, devstack.Config{State: state, Restart: quick()}, one, all)
 	r.awaitReady(t)
 	r.stop(t)
 	text, err := os.ReadFile(state.LogFile("one"))
 	require.NoError(t, err)
-	require.Equal(t, "Cpus_allowed_list:\t0\n", string(text))
+	require.Equal(t, "Cpus_allowed_list:\t0\npolicy 3, slack 3000000\n", string(text))
 
 	// The choice for one child is not inherited by the next.
 	var self bytes.Buffer
 	cmd := exec.Command(os.Args[0])
-	cmd.Env, cmd.Stdout = append(os.Environ(), asChild+"=cpus"), &self
+	cmd.Env, cmd.Stdout = append(os.Environ(), asChild+"=scheduling"), &self
 	require.NoError(t, cmd.Run())
 	text, err = os.ReadFile(state.LogFile("all"))
 	require.NoError(t, err)

@@ -39,9 +39,9 @@ func processAttributes(account account, _ syscall.Signal) (*syscall.SysProcAttr,
 // canMapAccounts is false because macOS has no user namespaces.
 const canMapAccounts = false
 
-func startOn(cpus []int, cmd *exec.Cmd) error {
-	if len(cpus) > 0 {
-		return fmt.Errorf("choosing CPUs %v: %w on this system", cpus, errors.ErrUnsupported)
+func startAs(scheduling Scheduling, cmd *exec.Cmd) error {
+	if len(scheduling.CPUs) > 0 {
+		return fmt.Errorf("choosing CPUs %v: %w on this system", scheduling.CPUs, errors.ErrUnsupported)
 	}
 	return cmd.Start()
 }

@@ -2,10 +2,12 @@ package devstack
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -61,30 +63,108 @@ func processAttributes(account account, death syscall.Signal) (*syscall.SysProcA
 // create one shows only when it tries.
 const canMapAccounts = true
 
-// startOn starts the child on the given CPUs. The caller's goroutine must be
-// locked to its thread: the child inherits the thread's CPUs.
-func startOn(cpus []int, cmd *exec.Cmd) error {
-	if len(cpus) == 0 {
-		return cmd.Start()
+// startAs starts the child with the given scheduling. The caller's goroutine must be
+// locked to its thread, whose scheduling the child inherits.
+func startAs(scheduling Scheduling, cmd *exec.Cmd) (err error) {
+	restore, err := scheduling.ofThread()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if failed := restore(); err == nil && failed != nil {
+		// Later children would silently be scheduled as this child.
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return failed
+	}
+	return err
+}
+
+// ofThread gives the calling thread this scheduling. The function that it returns, also with
+// an error, takes back what was changed.
+func (s Scheduling) ofThread() (restore func() error, err error) {
+	var undo []func() error
+	restore = func() error {
+		var all error
+		for _, f := range slices.Backward(undo) {
+			all = errors.Join(all, f())
+		}
+		return all
+	}
+	for _, set := range []func() (func() error, error){s.onCPUs, s.inBatch, s.withSlack} {
+		back, err := set()
+		if err != nil {
+			return restore, err
+		}
+		undo = append(undo, back)
+	}
+	return restore, nil
+}
+
+func unchanged() error { return nil }
+
+func (s Scheduling) onCPUs() (undo func() error, err error) {
+	if len(s.CPUs) == 0 {
+		return unchanged, nil
 	}
 	var before, wanted unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return fmt.Errorf("reading the CPUs of this process: %w", err)
+		return nil, fmt.Errorf("reading the CPUs of this process: %w", err)
 	}
-	for _, cpu := range cpus {
+	for _, cpu := range s.CPUs {
 		wanted.Set(cpu)
 	}
 	if err := unix.SchedSetaffinity(0, &wanted); err != nil {
-		return fmt.Errorf("choosing CPUs %v: %w", cpus, err)
+		return nil, fmt.Errorf("choosing CPUs %v: %w", s.CPUs, err)
 	}
-	err := cmd.Start()
-	if restore := unix.SchedSetaffinity(0, &before); err == nil && restore != nil {
-		// Later children would silently run on this child's CPUs.
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		return fmt.Errorf("going back to all CPUs: %w", restore)
+	return func() error {
+		if err := unix.SchedSetaffinity(0, &before); err != nil {
+			return fmt.Errorf("going back to all CPUs: %w", err)
+		}
+		return nil
+	}, nil
+}
+
+func (s Scheduling) inBatch() (undo func() error, err error) {
+	if !s.Batch {
+		return unchanged, nil
 	}
-	return err
+	before, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reading the scheduling policy of this process: %w", err)
+	}
+	if before.Policy != unix.SCHED_NORMAL {
+		return unchanged, nil // somebody chose it for all processes
+	}
+	batch := *before
+	batch.Policy = unix.SCHED_BATCH
+	if err := unix.SchedSetAttr(0, &batch, 0); err != nil {
+		return nil, fmt.Errorf("choosing the scheduling policy SCHED_BATCH: %w", err)
+	}
+	return func() error {
+		if err := unix.SchedSetAttr(0, before, 0); err != nil {
+			return fmt.Errorf("going back to the usual scheduling policy: %w", err)
+		}
+		return nil
+	}, nil
+}
+
+func (s Scheduling) withSlack() (undo func() error, err error) {
+	if s.TimerSlack == 0 {
+		return unchanged, nil
+	}
+	before, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reading the timer slack of this process: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(s.TimerSlack.Nanoseconds()), 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("setting the timer slack to %s: %w", s.TimerSlack, err)
+	}
+	return func() error {
+		if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(before), 0, 0, 0); err != nil {
+			return fmt.Errorf("going back to the usual timer slack: %w", err)
+		}
+		return nil
+	}, nil
 }
 
 // waitUnreaped returns when the child has ended, but leaves its number taken,

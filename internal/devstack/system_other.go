@@ -18,7 +18,7 @@ func killGroup(int)                           {}
 func ownerOf(os.FileInfo) (uid, gid int)      { return -1, -1 }
 func startIdentity(int) (string, error)       { return "", errNotSupported }
 func workingDir(int) (string, error)          { return "", errNotSupported }
-func startOn([]int, *exec.Cmd) error          { return errNotSupported }
+func startAs(Scheduling, *exec.Cmd) error     { return errNotSupported }
 func waitUnreaped(int)                        {}
 func processAttributes(account, syscall.Signal) (*syscall.SysProcAttr, error) {
 	return nil, errNotSupported

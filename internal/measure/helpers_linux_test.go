@@ -44,6 +44,10 @@ func printFacts() error {
 	if err != nil {
 		return err
 	}
+	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	if err != nil {
+		return err
+	}
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return err
@@ -51,6 +55,7 @@ func printFacts() error {
 	fmt.Println("cpus", set.Count())
 	fmt.Println("personality", strings.TrimSpace(string(personality)))
 	fmt.Println("nice", 20-nice)
+	fmt.Println("slack", slack)
 	fmt.Println("uid", os.Getuid(), os.Getgid())
 	fmt.Println("environment", strings.Join(os.Environ(), " "))
 	fmt.Println("groups", strings.Join(strings.Fields(string(groups)), " "))
@@ -64,6 +69,8 @@ func platformHelper(name string, args []string) error {
 	case "collector":
 	case "nested": // a sandbox in a sandbox
 		return nested(args[0])
+	case "facts": // of a command in a sandbox
+		return factsIn(args[0])
 	case "isolated collector":
 		exe, err := os.Executable()
 		if err != nil {
@@ -95,6 +102,23 @@ func nested(workDir string) error {
 	sample, err := sandbox.Run(context.Background(), measure.Command{Argv: []string{"/bin/true"}})
 	fmt.Println("ran:", sample.Status, sample.ExitCode)
 	return errors.Join(err, sandbox.Clean(context.Background()), sandbox.Close())
+}
+
+// factsIn prints the slack of this process's timers, and the view of a command in a sandbox.
+func factsIn(workDir string) error {
+	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	if err != nil {
+		return err
+	}
+	fmt.Println("own slack", slack)
+	sandbox, err := measure.NewSandbox(measure.SandboxConfig{Name: "facts", WorkDir: workDir, DisableCgroups: true, Isolation: open})
+	if err != nil {
+		return err
+	}
+	command := helperCommand(sandbox, "print")
+	command.Stdout = os.Stdout
+	_, err = sandbox.Run(context.Background(), command)
+	return errors.Join(err, sandbox.Close())
 }
 
 // helperCommand runs the test binary as a helper. Without the last two variables it would sleep for a second at its end with

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -197,6 +198,20 @@ func TestACommandSeesOnlyWhatItIsGiven(t *testing.T) {
 	if nice == 20 {
 		require.Contains(t, stdout.String(), "nice 0\n")
 	}
+}
+
+// A collector may be late with its timers; its commands are not.
+func TestTimersOfACommandAreAsLateAsAny(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("/proc/self/exe", t.TempDir())
+	cmd.Env = append(os.Environ(), helperVariable+"=facts")
+	// A program inherits the slack of the thread that starts it; this thread ends with the test.
+	runtime.LockOSThread()
+	require.NoError(t, unix.Prctl(unix.PR_SET_TIMERSLACK, 7_000_000, 0, 0, 0))
+	output, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(output))
+	require.Contains(t, string(output), "own slack 7000000\n")
+	require.Contains(t, string(output), "\nslack 50000\n")
 }
 
 // firstCPU returns one CPU that the test may use.
