@@ -59,11 +59,11 @@ type Scheduling struct {
 	CPUs []int
 	// Batch is set for a process whose throughput counts for more than its latency: when it
 	// can run again, it does not interrupt another (sched(7), SCHED_BATCH). Ignored where
-	// there is no such policy.
+	// there is no such policy, or it is refused.
 	Batch bool
 	// TimerSlack is the time by which a timer of the process may be late, so that it wakes
 	// up less often (prctl(2), PR_SET_TIMERSLACK); 0 means that of this process. Ignored
-	// where there is no such setting.
+	// where there is no such setting, or it is refused.
 	TimerSlack time.Duration
 }
 

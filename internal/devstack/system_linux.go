@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -65,11 +64,12 @@ const canMapAccounts = true
 
 // startAs starts the child with the given scheduling. The caller's goroutine must be
 // locked to its thread, whose scheduling the child inherits.
-func startAs(scheduling Scheduling, cmd *exec.Cmd) (err error) {
+func startAs(scheduling Scheduling, cmd *exec.Cmd) error {
 	restore, err := scheduling.ofThread()
-	if err == nil {
-		err = cmd.Start()
+	if err != nil {
+		return err
 	}
+	err = cmd.Start()
 	if failed := restore(); err == nil && failed != nil {
 		// Later children would silently be scheduled as this child.
 		_ = cmd.Process.Kill()
@@ -79,25 +79,15 @@ func startAs(scheduling Scheduling, cmd *exec.Cmd) (err error) {
 	return err
 }
 
-// ofThread gives the calling thread this scheduling. The function that it returns, also with
-// an error, takes back what was changed.
+// ofThread gives the calling thread this scheduling, or none of it with an error. The function
+// that it returns takes it back.
 func (s Scheduling) ofThread() (restore func() error, err error) {
-	var undo []func() error
-	restore = func() error {
-		var all error
-		for _, f := range slices.Backward(undo) {
-			all = errors.Join(all, f())
-		}
-		return all
+	cpus, err := s.onCPUs()
+	if err != nil {
+		return nil, err
 	}
-	for _, set := range []func() (func() error, error){s.onCPUs, s.inBatch, s.withSlack} {
-		back, err := set()
-		if err != nil {
-			return restore, err
-		}
-		undo = append(undo, back)
-	}
-	return restore, nil
+	batch, slack := s.inBatch(), s.withSlack()
+	return func() error { return errors.Join(slack(), batch(), cpus()) }, nil
 }
 
 func unchanged() error { return nil }
@@ -124,47 +114,37 @@ func (s Scheduling) onCPUs() (undo func() error, err error) {
 	}, nil
 }
 
-func (s Scheduling) inBatch() (undo func() error, err error) {
-	if !s.Batch {
-		return unchanged, nil
-	}
+// inBatch changes nothing where a container refuses to.
+func (s Scheduling) inBatch() (undo func() error) {
 	before, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		return nil, fmt.Errorf("reading the scheduling policy of this process: %w", err)
-	}
-	if before.Policy != unix.SCHED_NORMAL {
-		return unchanged, nil // somebody chose it for all processes
+	if !s.Batch || err != nil || before.Policy != unix.SCHED_NORMAL { // another one was chosen for all processes
+		return unchanged
 	}
 	batch := *before
 	batch.Policy = unix.SCHED_BATCH
-	if err := unix.SchedSetAttr(0, &batch, 0); err != nil {
-		return nil, fmt.Errorf("choosing the scheduling policy SCHED_BATCH: %w", err)
+	if unix.SchedSetAttr(0, &batch, 0) != nil {
+		return unchanged
 	}
 	return func() error {
 		if err := unix.SchedSetAttr(0, before, 0); err != nil {
 			return fmt.Errorf("going back to the usual scheduling policy: %w", err)
 		}
 		return nil
-	}, nil
+	}
 }
 
-func (s Scheduling) withSlack() (undo func() error, err error) {
-	if s.TimerSlack == 0 {
-		return unchanged, nil
-	}
+// withSlack changes nothing where a container refuses to.
+func (s Scheduling) withSlack() (undo func() error) {
 	before, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	if err != nil {
-		return nil, fmt.Errorf("reading the timer slack of this process: %w", err)
-	}
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(s.TimerSlack.Nanoseconds()), 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("setting the timer slack to %s: %w", s.TimerSlack, err)
+	if s.TimerSlack == 0 || err != nil || unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(s.TimerSlack.Nanoseconds()), 0, 0, 0) != nil {
+		return unchanged
 	}
 	return func() error {
 		if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(before), 0, 0, 0); err != nil {
 			return fmt.Errorf("going back to the usual timer slack: %w", err)
 		}
 		return nil
-	}, nil
+	}
 }
 
 // waitUnreaped returns when the child has ended, but leaves its number taken,
