@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -271,9 +272,9 @@ func (a *Agent) enqueue(u Upload) {
 	}
 }
 
-// soonest is the shortest time between the first sample and the second: the kernel counts in
-// ticks of up to 10 ms.
-const soonest = 10 * time.Millisecond
+// tick is the unit in which the kernel counts the time of a machine, see proc_stat(5). It counts
+// that of a control group exactly.
+const tick = 10 * time.Millisecond
 
 // sample samples while the agent is active, and once more at its end.
 func (a *Agent) sample(ctx context.Context) {
@@ -303,27 +304,36 @@ func (a *Agent) sample(ctx context.Context) {
 		}
 		alarm.Stop()
 	})
-	for shortest := soonest; ; shortest = Interval / 2 {
-		a.round(ctx)
+	for only := true; ; only = false {
+		a.round(ctx, ScopeJob, ScopeMachine)
 		previous := a.elapsed()
 		if alarm.Wait(pace(previous, Interval)) {
 			continue
 		}
-		// Sample the last interval, too. It is short, but at least half an interval, unless it is the only one:
-		// the machine waits for it, and the next job for the machine.
-		rest := time.NewTimer(max(0, shortest-(a.elapsed()-previous)))
+		passed := a.elapsed() - previous
+		if only {
+			// The next job waits for the end of this one.
+			if passed < tick {
+				a.round(ctx, ScopeJob)
+			} else {
+				a.round(ctx, ScopeJob, ScopeMachine)
+			}
+			return
+		}
+		// Sample the last interval, too. It is short, but at least half an interval.
+		rest := time.NewTimer(max(0, Interval/2-passed))
 		defer rest.Stop()
 		select {
 		case <-rest.C:
-			a.round(ctx)
+			a.round(ctx, ScopeJob, ScopeMachine)
 		case <-a.closed:
 		}
 		return
 	}
 }
 
-// round samples every source once.
-func (a *Agent) round(ctx context.Context) {
+// round samples every source of some scopes once.
+func (a *Agent) round(ctx context.Context, scopes ...Scope) {
 	mine, err := a.turn.take()
 	if err != nil {
 		a.turn.trouble.Do(func() {
@@ -331,7 +341,7 @@ func (a *Agent) round(ctx context.Context) {
 		})
 	}
 	for _, s := range a.sources {
-		if s.scope == ScopeMachine && !mine {
+		if s.scope == ScopeMachine && !mine || !slices.Contains(scopes, s.scope) {
 			continue
 		}
 		now := a.config.Now()

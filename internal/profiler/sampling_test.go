@@ -143,6 +143,27 @@ func TestP11RatesBeginWithTheSecondReadingAndUseTheRealTime(t *testing.T) {
 	})
 }
 
+// The next job waits for the end of this one, and a machine counts in ticks: a run that is shorter than one has only the rates
+// of its group, at once.
+func TestP11ARunShorterThanATickEndsAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for took, machine := range map[time.Duration]int{3 * time.Millisecond: 0, 12 * time.Millisecond: 1} {
+			got := &receiver{}
+			c := config(got, processor(), memory())
+			c.Machine, c.Lock = []profiler.Collector{processor()}, flock.New(filepath.Join(t.TempDir(), "profiler.lock"))
+			a := newAgent(t, c)
+			a.Start(t.Context())
+			time.Sleep(took)
+			ending := time.Now()
+			a.End()
+			require.Zero(t, time.Since(ending), took)
+			require.Equal(t, []time.Duration{0, took}, offsets(got.times(profiler.ScopeJob, memoryUsed)))
+			require.InDeltaSlice(t, []float64{0.5}, got.values(profiler.ScopeJob, cpuUsed), 1e-6, took)
+			require.Len(t, got.values(profiler.ScopeMachine, cpuUsed), machine, took)
+		}
+	})
+}
+
 func TestP12EachValueHasItsTimeAndBatchIndex(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		got := &receiver{}
