@@ -54,15 +54,38 @@ type HistoryRelease struct {
 // some commits, as its repository and the requests name them: at most most, the newest
 // first, and how many are left out.
 func (s *Store) HistoryReleases(ctx context.Context, project string, from, to time.Time, commits []string, most int) (list []HistoryRelease, left int, err error) {
-	list, left, err = bounded[HistoryRelease](ctx, s.reports, `
-		select tag, max(commit) as commit, min(at) as at from (
-			select tag, sha as commit, tagged_at as at from release_tag where project = @project
-			union all
-			select tag, '', coalesce(commit_date, created_at) from benchmark_request where project = @project and type = 'release' and tag is not null
-		) known
-		group by tag having min(at) between @from and @to or max(commit) = any(@commits::text[])`, `at desc, tag`, most,
-		pgx.NamedArgs{"project": project, "from": from, "to": to, "commits": commits})
-	return list, left, wrap("listing the releases of project "+project, err)
+	seen := func() (string, error) { return s.seen(ctx) }
+	known, err := s.lists.releases.get(project, seen, func() (string, error) {
+		return value[string](ctx, s.reports, `
+			select concat_ws(' ',
+				(select concat_ws(' ', count(*), sum(hashtextextended(t.tag, t.xmin::text::bigint))) from release_tag t where t.project = $1),
+				(select concat_ws(' ', count(*), sum(hashtextextended(q.id, q.xmin::text::bigint))) from benchmark_request q where q.project = $1 and q.type = 'release'))`, project)
+	}, func() ([]HistoryRelease, error) {
+		return all[HistoryRelease](ctx, s.reports, `
+			select tag, max(commit) as commit, min(at) as at from (
+				select tag, sha as commit, tagged_at as at from release_tag where project = $1
+				union all
+				select tag, '', coalesce(commit_date, created_at) from benchmark_request where project = $1 and type = 'release' and tag is not null
+			) known
+			group by tag order by min(at) desc, tag`, project)
+	})
+	if err != nil {
+		return nil, 0, wrap("listing the releases of project "+project, err)
+	}
+	of := make(map[string]bool, len(commits))
+	for _, sha := range commits {
+		of[sha] = true
+	}
+	for _, r := range known {
+		switch within := !r.At.Before(from) && !r.At.After(to); {
+		case !within && (r.Commit == "" || !of[r.Commit]):
+		case len(list) < most:
+			list = append(list, r)
+		default:
+			left++
+		}
+	}
+	return list, left, nil
 }
 
 // HistoryRun names the run that measured a series for an artifact.

@@ -16,10 +16,13 @@ const keptLists = 8
 type historyLists struct {
 	artifacts stamped[artifactsKey, []HistoryArtifact]
 	series    stamped[seriesListKey, seriesList]
+	releases  stamped[string, []HistoryRelease] // by project
 }
 
 func newHistoryLists() historyLists {
-	return historyLists{newStamped[artifactsKey, []HistoryArtifact](keptLists), newStamped[seriesListKey, seriesList](keptLists)}
+	return historyLists{
+		newStamped[artifactsKey, []HistoryArtifact](keptLists), newStamped[seriesListKey, seriesList](keptLists), newStamped[string, []HistoryRelease](keptLists),
+	}
 }
 
 // artifactsKey identifies a list of artifacts.
@@ -33,7 +36,8 @@ type artifactsKey struct {
 // most, the oldest first. Of an artifact with several requests, the newest counts. The list
 // is kept as long as no request of the type changes: callers must not change it.
 func (s *Store) HistoryArtifacts(ctx context.Context, project string, of bench.RequestType, most int) ([]HistoryArtifact, error) {
-	list, err := s.lists.artifacts.get(artifactsKey{project, of, most}, func() (string, error) {
+	seen := func() (string, error) { return s.seen(ctx) }
+	list, err := s.lists.artifacts.get(artifactsKey{project, of, most}, seen, func() (string, error) {
 		// The column xmin of a row changes whenever the row does; tags of artifacts never do.
 		return value[string](ctx, s.reports, `
 			select concat_ws(' ',
@@ -72,7 +76,8 @@ type seriesList struct {
 func (s *Store) SeriesOf(ctx context.Context, project string, most int) (list []Series, left int, err error) {
 	const from = ` from test_case tc join pstat_series se on se.test_case_id = tc.id where tc.project = $1 and tc.benchmark <> $2`
 	total := 0
-	kept, err := s.lists.series.get(seriesListKey{project, most}, func() (string, error) {
+	seen := func() (string, error) { return s.seen(ctx) }
+	kept, err := s.lists.series.get(seriesListKey{project, most}, seen, func() (string, error) {
 		var last, sum int64 // series and test cases never change
 		err := s.reports.QueryRow(ctx, `select count(*), coalesce(max(se.id), 0), coalesce(sum(se.id), 0)::bigint`+from, project, bench.CommandBenchmark).Scan(&total, &last, &sum)
 		return fmt.Sprint(total, last, sum), err
