@@ -161,3 +161,21 @@ func TestNormsAreTheMediansOfUndisturbedIterations(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.start(next, 2, two).Norms)
 }
+
+// All commands on a machine share a test case, whatever they do: what one of them does to the machine is not usual for another.
+func TestCommandsHaveNoNorms(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	c := r.register("one")
+	q := r.inProgress(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submission: bench.Submission{Submitter: "ada"}, Commands: bench.Commands{Command: &bench.Command{Argv: []string{"x"}}}})
+	for line := range 2 {
+		job := newCommand(q, line, "x", fmt.Sprint(line))
+		r.expand(q, job)
+		plan := r.start(job, 1, c)
+		require.Empty(t, plan.Norms)
+		result := bench.TestCaseResult{TestCase: job.TestCases[0], Collections: measured("", 1).Collections}
+		result.Collections[0].Facts = json.RawMessage(`{"machine": {"elapsed_ns": 1000000000, "cpus": 2, "interrupts_ns": 900000000, "cpu_pressure": 0.9}}`)
+		r.block(plan.Run.ID, result)
+		require.Equal(t, bench.JobSuccess, r.finish(job, "").Status)
+	}
+}

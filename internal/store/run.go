@@ -137,7 +137,9 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 			select config, (select selection -> 'profiling' from benchmark_request where id = $2) as profiling from project where name = $1`,
 			job.Project, job.HandedOutTo)
 		queueAll(&rest, &plan.Missing, missing, start.Run)
-		queueAll(&rest, &plan.Norms, norms, start.Run)
+		if job.Kind != bench.KindCommand { // commands share a test case, and have nothing else in common
+			queueAll(&rest, &plan.Norms, norms, start.Run)
+		}
 		if err := tx.SendBatch(ctx, &rest).Close(); err != nil {
 			return err
 		}

@@ -55,8 +55,9 @@ func rateCPUName(side, process string, collectors int) string {
 	return fmt.Sprintf("RateCPU/state=%s/process=%s/collectors=%d", side, process, collectors)
 }
 
-// rateBlocks is the number of blocks in which commands and bare workflows alternate.
-const rateBlocks = 2
+// rateBlocks is the number of blocks in which commands and bare workflows alternate: a machine's
+// speed may change within seconds.
+const rateBlocks = 5
 
 // measureRate measures the rate of trivial commands and of bare workflows on the same
 // server, and the CPU time of a command. With an earlier state, the two take turns.
