@@ -25,18 +25,11 @@ func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []in
 	if len(stale) == 0 {
 		return points, nil
 	}
-	// An origin within a series would keep all results of its artifact in memory.
-	origins := make(map[packed.Origin]*packed.Origin)
-	add := func(artifact int64, where bench.Surrounding, s *packed.Series) {
-		if points[s.ID] == nil {
-			points[s.ID] = make(map[bench.Surrounding]packed.Strip)
+	add := func(series int64, where bench.Surrounding, p packed.Point) {
+		if points[series] == nil {
+			points[series] = make(map[bench.Surrounding]packed.Strip)
 		}
-		p := packed.NewPoint(artifact, s)
-		if origins[s.Origin] == nil {
-			origins[s.Origin] = new(s.Origin)
-		}
-		p.Origin = origins[s.Origin]
-		points[s.ID][where] = append(points[s.ID][where], p)
+		points[series][where] = append(points[series][where], p)
 	}
 	if len(stale) <= fewStale {
 		units := make(map[bench.Metric]bool)
@@ -49,18 +42,9 @@ func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []in
 			return nil, err
 		}
 		for _, artifact := range stale {
-			sheets, free, err := s.staleSheetsOf(ctx, tx, artifact, versions[artifact], units)
-			if err != nil {
+			if err := s.stalePoints(ctx, tx, artifact, versions[artifact], units, series, add); err != nil {
 				return nil, err
 			}
-			for at, sheet := range sheets {
-				for i := range sheet {
-					if _, wanted := slices.BinarySearch(series, sheet[i].ID); wanted {
-						add(artifact, at.Surrounding, &sheet[i])
-					}
-				}
-			}
-			free()
 		}
 		return points, nil
 	}
@@ -72,7 +56,7 @@ func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []in
 		}
 		for _, r := range rows {
 			one := r.series()
-			add(r.ArtifactID, r.Surrounding, &one)
+			add(r.SeriesID, r.Surrounding, packed.NewPoint(r.ArtifactID, &one))
 		}
 	}
 	return points, nil

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,25 +52,44 @@ func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []be
 	if rows, err = artifactSheets(ctx, s.reports, artifact, true); err != nil || len(rows) == 0 {
 		return nil, false, err
 	}
+	sheets := make(map[sheetKey][]byte, len(rows))
+	for _, r := range rows {
+		sheets[sheetKey{r.Metric, r.Surrounding}] = r.Packed
+	}
+	samples, err = s.unpackSamples(ctx, artifact, versionOf(rows), sheets)
+	if errors.Is(err, packed.ErrCorrupt) { // such as a sheet of another version: the rows tell
+		return nil, false, nil
+	}
+	return samples, err == nil, err
+}
+
+// unpackSamples returns the samples of an artifact, as kept or from its packed sheets, whose
+// content the version identifies. Callers must not change them. Errors of sheets wrap
+// [packed.ErrCorrupt].
+func (s *Store) unpackSamples(ctx context.Context, artifact int64, version string, packedSheets map[sheetKey][]byte) ([]bench.Samples, error) {
+	if kept := s.samples.Get(artifact); kept != nil && kept.Value().version == version {
+		return kept.Value().samples, nil
+	}
 	all := s.unpacked.Get()
 	defer func() {
 		clear(*all)
 		*all = (*all)[:0]
 		s.unpacked.Put(all)
 	}()
-	sheets := make(map[sheetKey]packed.Sheet, len(rows))
-	for _, r := range rows {
+	sheets := make(map[sheetKey]packed.Sheet, len(packedSheets))
+	for at, b := range packedSheets {
 		from := len(*all)
-		if *all, err = packed.AppendSheet(*all, r.Packed); err != nil {
-			return nil, false, nil // such as one of another version: the rows tell
+		var err error
+		if *all, err = packed.AppendSheet(*all, b); err != nil {
+			return nil, err
 		}
-		sheets[sheetKey{r.Metric, r.Surrounding}] = (*all)[from:]
+		sheets[at] = (*all)[from:]
 	}
-	if samples, err = s.samplesIn(ctx, sheets); err != nil {
-		return nil, false, err
+	samples, err := s.samplesIn(ctx, sheets)
+	if err == nil {
+		s.samples.Set(artifact, versionedSamples{version, samples}, ttlcache.NoTTL)
 	}
-	s.samples.Set(artifact, versionedSamples{versionOf(rows), samples}, ttlcache.NoTTL)
-	return samples, true, nil
+	return samples, err
 }
 
 // versionedSheet is a row of the table with the transaction that wrote it.

@@ -78,12 +78,13 @@ func newKeptOrigins() *ttlcache.Cache[int64, versionedOrigins] {
 	}))
 }
 
-// originsVersion changes with the results of an artifact, and with what their sheets say of
-// runs; it is empty while these are stale.
+// originsVersion changes with the results of an artifact, and with what their sheets, or what
+// will be their sheets, say of runs.
 const originsVersion = `
-	select case when exists (select from stale_result where artifact_id = $1) then '' else concat_ws('|',
+	select concat_ws('|',
+		(select string_agg(concat_ws(',', m.ctid, m.xmin), ';' order by m.ctid) from stale_result m where m.artifact_id = $1),
 		(select string_agg(s.xmin::text, ',' order by s.metric, s.size_class, s.hardware_id, s.co_located) from sheet s where s.artifact_id = $1),
-		(select concat_ws(',', count(*), sum(hashtextextended(concat_ws(',', r.id, r.xmin), 0))) from test_result r where r.artifact_id = $1)) end`
+		(select concat_ws(',', count(*), sum(hashtextextended(concat_ws(',', r.id, r.xmin), 0))) from test_result r where r.artifact_id = $1))`
 
 // ownOrigins returns where an artifact was measured, without what was measured in turns.
 // Callers share it and must not change it.
@@ -103,7 +104,7 @@ func (s *Store) ownOrigins(ctx context.Context, artifact int64) (found []Origin,
 			select id, test_case_id, size_class, hardware_id, co_located, run_id, iterations, first_collected_at, last_collected_at from latest_result where artifact_id = $1 and status = 'ok'`, artifact); err != nil {
 			return err
 		}
-		if version != "" && len(found) > 0 {
+		if len(found) > 0 {
 			s.origins.Set(artifact, versionedOrigins{version, found}, ttlcache.NoTTL)
 		}
 		return nil

@@ -64,21 +64,15 @@ func (s *Store) keptStale(ctx context.Context, artifact int64) (kept staleSheets
 	return item.Value(), err == nil && versions[artifact] == item.Value().version, err
 }
 
-// rawSamples reads the samples of an artifact from its rows. The samples of a stale
-// artifact are kept, since its pages are looked at before it is packed.
+// rawSamples reads the samples of an artifact from its rows. What is read of a stale artifact
+// is kept, since its pages are looked at before it is packed.
 func (s *Store) rawSamples(ctx context.Context, artifact int64) ([]bench.Samples, error) {
 	kept, known, err := s.keptStale(ctx, artifact)
 	if err != nil {
 		return nil, err
 	}
 	if known {
-		sheets := make(map[sheetKey]packed.Sheet, len(kept.sheets))
-		for at, b := range kept.sheets {
-			if sheets[at], err = packed.UnpackSheet(b); err != nil {
-				return nil, err
-			}
-		}
-		return s.samplesIn(ctx, sheets)
+		return s.unpackSamples(ctx, artifact, "stale "+kept.version, kept.sheets)
 	}
 	var sheets map[sheetKey]packed.Sheet
 	err = s.reading(ctx, func(tx pgx.Tx) error {
@@ -98,34 +92,51 @@ func (s *Store) rawSamples(ctx context.Context, artifact int64) ([]bench.Samples
 	return s.samplesIn(ctx, sheets)
 }
 
-// staleSheetsOf returns the sheets of some metrics of a stale artifact in a version, made from
-// its rows as the transaction sees them, in memory that other readings may reuse once free is
-// called.
-func (s *Store) staleSheetsOf(ctx context.Context, tx pgx.Tx, artifact int64, version string, metrics map[bench.Metric]bool) (sheets map[sheetKey]packed.Sheet, free func(), err error) {
-	item := s.stale.Get(artifact)
-	if item == nil || item.Value().version != version {
-		read := s.raws.Get()
-		free = func() {
-			read.reset()
-			s.raws.Put(read)
+// stalePoints calls add with the points that a stale artifact in a version has of some series,
+// by ascending ID, as the transaction sees its rows. Only series of the metrics are looked for.
+func (s *Store) stalePoints(ctx context.Context, tx pgx.Tx, artifact int64, version string, metrics map[bench.Metric]bool, series []int64, add func(series int64, where bench.Surrounding, p packed.Point)) error {
+	if item := s.stale.Get(artifact); item != nil && item.Value().version == version {
+		for at, sheet := range item.Value().sheets {
+			if !metrics[at.Metric] {
+				continue
+			}
+			points, err := packed.PointsOf(artifact, sheet)
+			if err != nil {
+				return err
+			}
+			for _, id := range series {
+				p, known, err := points.Of(id)
+				if err != nil {
+					return err
+				}
+				if known {
+					add(id, at.Surrounding, p)
+				}
+			}
 		}
-		if sheets, err = s.readRaw(ctx, tx, artifact, read); err != nil {
-			free()
-			return nil, nil, err
-		}
-		s.keepStale(artifact, version, sheets)
-		maps.DeleteFunc(sheets, func(at sheetKey, _ packed.Sheet) bool { return !metrics[at.Metric] })
-		return sheets, free, nil
+		return nil
 	}
-	sheets = make(map[sheetKey]packed.Sheet)
-	for at, b := range item.Value().sheets {
-		if metrics[at.Metric] {
-			if sheets[at], err = packed.UnpackSheet(b); err != nil {
-				return nil, nil, err
+	read := s.raws.Get()
+	defer func() {
+		read.reset()
+		s.raws.Put(read)
+	}()
+	sheets, err := s.readRaw(ctx, tx, artifact, read)
+	if err != nil {
+		return err
+	}
+	s.keepStale(artifact, version, sheets)
+	for at, sheet := range sheets {
+		for i := range sheet {
+			if _, wanted := slices.BinarySearch(series, sheet[i].ID); wanted {
+				// An origin within a series would keep all results of its artifact in memory.
+				p := packed.NewPoint(artifact, &sheet[i])
+				p.Origin = new(sheet[i].Origin)
+				add(sheet[i].ID, at.Surrounding, p)
 			}
 		}
 	}
-	return sheets, func() {}, nil
+	return nil
 }
 
 // keepStale keeps what was read of a stale artifact, unless it cannot be packed.
