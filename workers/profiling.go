@@ -23,11 +23,13 @@ func (m *Machine) Profiling() *collection.Profiling {
 	return &collection.Profiling{
 		Host: host,
 		Lock: func() profiler.HostLock { return newHostLock(hostLockPath) },
-		Job:  func() []profiler.Collector { return profiler.JobCollectors(machine.NewGroupReader(group)) },
-		Machine: func() []profiler.Collector {
+		Job: profiler.Reused(func() []profiler.Collector {
+			return profiler.JobCollectors(machine.NewGroupReader(group))
+		}, time.Now),
+		Machine: profiler.Reused(func() []profiler.Collector {
 			reader := machine.NewReader(machine.Config{Root: "/", CPUs: m.cpus, Now: time.Now, Elsewhere: true, KeepOpen: true})
 			return profiler.MachineCollectors(reader, machine.NewThermometer("/"))
-		},
+		}, time.Now),
 		Devices: func() []profiler.Collector {
 			return []profiler.Collector{profiler.NewGPUs(profiler.NvidiaSMI, time.Now)}
 		},
