@@ -15,7 +15,7 @@ type stamped[K comparable, V any] struct {
 
 type stampedValue[V any] struct {
 	stamp string
-	// seen is what the record held when the stamp was read; see [Store.seen].
+	// seen identifies the state of the record before the stamp was read; see [Store.seen].
 	seen  string
 	value V
 }
