@@ -32,17 +32,17 @@ func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []in
 		points[series][where] = append(points[series][where], p)
 	}
 	if len(stale) <= fewStale {
-		units := make(map[bench.Metric]bool)
+		wanted := wantedSeries{series, make(map[bench.Metric]bool)}
 		for _, name := range names {
 			_, unit := name.Metric.Split()
-			units[unit] = true
+			wanted.metrics[unit] = true
 		}
 		versions, err := staleVersions(ctx, tx, stale...)
 		if err != nil {
 			return nil, err
 		}
 		for _, artifact := range stale {
-			if err := s.stalePoints(ctx, tx, artifact, versions[artifact], units, series, add); err != nil {
+			if err := s.stalePoints(ctx, tx, artifact, versions[artifact], wanted, add); err != nil {
 				return nil, err
 			}
 		}
@@ -56,7 +56,7 @@ func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []in
 		}
 		for _, r := range rows {
 			one := r.series()
-			add(r.SeriesID, r.Surrounding, packed.NewPoint(r.ArtifactID, &one))
+			add(r.SeriesID, r.Surrounding, pointOf(r.ArtifactID, &one))
 		}
 	}
 	return points, nil

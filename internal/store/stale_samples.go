@@ -92,19 +92,25 @@ func (s *Store) rawSamples(ctx context.Context, artifact int64) ([]bench.Samples
 	return s.samplesIn(ctx, sheets)
 }
 
+// wantedSeries are series by ascending ID, with their metrics without lines.
+type wantedSeries struct {
+	ids     []int64
+	metrics map[bench.Metric]bool
+}
+
 // stalePoints calls add with the points that a stale artifact in a version has of some series,
-// by ascending ID, as the transaction sees its rows. Only series of the metrics are looked for.
-func (s *Store) stalePoints(ctx context.Context, tx pgx.Tx, artifact int64, version string, metrics map[bench.Metric]bool, series []int64, add func(series int64, where bench.Surrounding, p packed.Point)) error {
+// as the transaction sees its rows.
+func (s *Store) stalePoints(ctx context.Context, tx pgx.Tx, artifact int64, version string, wanted wantedSeries, add func(series int64, where bench.Surrounding, p packed.Point)) error {
 	if item := s.stale.Get(artifact); item != nil && item.Value().version == version {
 		for at, sheet := range item.Value().sheets {
-			if !metrics[at.Metric] {
+			if !wanted.metrics[at.Metric] {
 				continue
 			}
 			points, err := packed.PointsOf(artifact, sheet)
 			if err != nil {
 				return err
 			}
-			for _, id := range series {
+			for _, id := range wanted.ids {
 				p, known, err := points.Of(id)
 				if err != nil {
 					return err
@@ -128,15 +134,20 @@ func (s *Store) stalePoints(ctx context.Context, tx pgx.Tx, artifact int64, vers
 	s.keepStale(artifact, version, sheets)
 	for at, sheet := range sheets {
 		for i := range sheet {
-			if _, wanted := slices.BinarySearch(series, sheet[i].ID); wanted {
-				// An origin within a series would keep all results of its artifact in memory.
-				p := packed.NewPoint(artifact, &sheet[i])
-				p.Origin = new(sheet[i].Origin)
-				add(sheet[i].ID, at.Surrounding, p)
+			if _, is := slices.BinarySearch(wanted.ids, sheet[i].ID); is {
+				add(sheet[i].ID, at.Surrounding, pointOf(artifact, &sheet[i]))
 			}
 		}
 	}
 	return nil
+}
+
+// pointOf returns the point of a series with an origin of its own: one within the series would
+// keep all results of its artifact in memory.
+func pointOf(artifact int64, s *packed.Series) packed.Point {
+	p := packed.NewPoint(artifact, s)
+	p.Origin = new(s.Origin)
+	return p
 }
 
 // keepStale keeps what was read of a stale artifact, unless it cannot be packed.
