@@ -66,22 +66,20 @@ func measureRate(ctx context.Context, o options, plan ratePlan, report *report, 
 		name     string
 		programs livestack.Programs
 	}{{sideNow, o.programs()}}
-	turns := 1
 	if plan.before.Benchloom != "" {
 		sides = append(sides, sides[0])
 		sides[0].name, sides[0].programs = sideBefore, plan.before
-		turns = plan.turns
 	}
 	for _, collectors := range collectorCounts() {
 		cost := make(map[string][]float64)
-		for turn := range turns {
+		for turn := range plan.turns {
 			for _, side := range sides {
 				r, err := rateOf(ctx, side.programs, collectors, plan.jobs)
 				if err != nil {
 					return fmt.Errorf("the rate of %s commands with %d collectors: %w", side.name, collectors, err)
 				}
 				progress("%s, turn %d of %d, %d collectors: %.1f commands and %.1f bare workflows a second, %.1f ms of CPU time a command",
-					side.name, turn+1, turns, collectors, r.commands, r.bare, 1000*r.all())
+					side.name, turn+1, plan.turns, collectors, r.commands, r.bare, 1000*r.all())
 				if err := r.report(side.name, collectors, report); err != nil {
 					return err
 				}
@@ -89,7 +87,7 @@ func measureRate(ctx context.Context, o options, plan ratePlan, report *report, 
 			}
 		}
 		if before := cost[sideBefore]; len(before) > 0 {
-			if err := report.add(figure{fmt.Sprintf("RateCPU/compared=before/collectors=%d", collectors), turns, []benchfmt.Value{
+			if err := report.add(figure{fmt.Sprintf("RateCPU/compared=before/collectors=%d", collectors), plan.turns, []benchfmt.Value{
 				{Value: rounded(median(cost[sideNow])/median(before), 3), Unit: unitBefore},
 			}}); err != nil {
 				return err
