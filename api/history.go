@@ -50,7 +50,7 @@ type readHistory struct {
 	One     bool              `query:"one" doc:"Only the chart that is named."`
 	Chart   string            `query:"chart" doc:"Name of the chart, with one=true."`
 	Runs    bool              `query:"runs" doc:"Name the run that measured each point, of the newest 1,000 artifacts."`
-	Columns int               `query:"columns" minimum:"0" maximum:"10000" doc:"Width of a drawing in pixels: of the points of a line that share a column, only the first, the lowest, the highest and the last are answered, and the newest two. 0: all are."`
+	Columns int               `query:"columns" minimum:"0" maximum:"10000" doc:"Width of a drawing in pixels: of the points of a line that share a column, only the first, the lowest, the highest and the last are answered, and the newest two, without extremes unless they are its band. 0: all are."`
 	X       string            `query:"x" enum:"commit,date" default:"commit" doc:"What the drawing has along x, with columns: artifacts one after another, or by date."`
 	Band    history.Band      `query:"band" enum:"none,quartile,minmax" default:"none" doc:"What the drawing has around lines, with columns: its ends are answered as well."`
 	Bare    bool              `query:"bare" doc:"Leave out what is known of artifacts besides tag, date and releases."`
@@ -139,7 +139,10 @@ func historyLine(l results.HistoryLine, in *readHistory) apiclient.HistoryLine {
 	}
 	if !l.Relative {
 		out.Unit = results.Unit(l.Metric)
-		out.Low, out.High, out.Min, out.Max, out.Places, out.Runs = l.Low, l.High, l.Min, l.Max, l.Places, l.Runs
+		out.Low, out.High, out.Places, out.Runs = l.Low, l.High, l.Places, l.Runs
+	}
+	if !l.Relative && (in.Columns == 0 || in.Band == history.ExtremeBand) {
+		out.Min, out.Max = l.Min, l.Max
 	}
 	for _, b := range l.Breaks {
 		out.Breaks = append(out.Breaks, apiclient.HistoryBreak{At: b.At, Reason: b.Reason})

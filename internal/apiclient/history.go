@@ -102,7 +102,7 @@ type HistoryLine struct {
 	// Low to Runs belong to the points of a single series; N also to those of a geometric mean.
 	Low      []float64        `json:"low,omitempty" doc:"Lower quartiles."`
 	High     []float64        `json:"high,omitempty" doc:"Upper quartiles."`
-	Min      []float64        `json:"min,omitempty"`
+	Min      []float64        `json:"min,omitempty" doc:"With columns: only if they are the band."`
 	Max      []float64        `json:"max,omitempty"`
 	N        []int            `json:"n" doc:"Numbers of values; of a geometric mean, of series."`
 	Places   []int            `json:"places,omitempty" doc:"Numbers of places."`

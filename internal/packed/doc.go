@@ -6,9 +6,10 @@
 // series. Both name series and artifacts by the IDs of the record. Floating-point numbers
 // keep all their bits, so NaN, infinities and -0 come back as they went in.
 //
-// Each value has one encoding, and no other is accepted: equal results are equal bytes. The
-// first byte is the version; bytes of an unknown one are refused, as are bytes that are cut
-// off, are left over, or claim more than they hold. Checksums are left to Postgres.
+// Each value has one encoding in a version, and no other is accepted: equal results are equal
+// bytes. The first byte is the version; bytes of an unknown one are refused, as are bytes
+// that are cut off, are left over, or claim more than they hold. Checksums are left to
+// Postgres.
 //
 // The package is pure. It must not know where the bytes are kept.
 package packed
@@ -23,8 +24,13 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Version is the version of both layouts.
-const Version = 1
+// Versions of the layouts.
+const (
+	// Version belongs to sheets. Strips of this version are read as well.
+	Version = 1
+	// StripVersion belongs to strips.
+	StripVersion = 2
+)
 
 // ErrCorrupt reports bytes that encode no value.
 var ErrCorrupt = errors.New("not a packed value of this version")
@@ -76,9 +82,9 @@ func appendFloat(b []byte, v float64) []byte {
 type reader struct {
 	rest []byte
 	err  error
-	// origins are numbered; used counts those that were used so far.
-	origins []Origin
-	used    int
+	// origins are numbered; used counts those that were used so far, and last is the number of the last one.
+	origins    []Origin
+	used, last int
 }
 
 func (r *reader) fail(format string, args ...any) {
@@ -137,10 +143,11 @@ func (r *reader) id(before int64) int64 {
 	return before + int64(step)
 }
 
-// head reads the version and the origins.
-func (r *reader) head() {
-	if v := r.bytes(1); r.err == nil && v[0] != Version {
-		r.fail("its version is %d", v[0])
+// head reads the version, which must be one of some, and the origins.
+func (r *reader) head(versions ...byte) (version byte) {
+	version = r.bytes(1)[0]
+	if r.err == nil && !slices.Contains(versions, version) {
+		r.fail("its version is %d", version)
 	}
 	r.origins = make([]Origin, r.count(4))
 	var known map[Origin]bool // most strips have one origin, and need none
@@ -156,6 +163,7 @@ func (r *reader) head() {
 			known[o] = true
 		}
 	}
+	return version
 }
 
 // origin reads the number of an origin. Each origin is used, and they are first used in the
@@ -166,7 +174,7 @@ func (r *reader) origin() *Origin {
 		r.fail("origin %d is not there", n)
 		return &Origin{}
 	}
-	r.used = max(r.used, int(n)+1)
+	r.used, r.last = max(r.used, int(n)+1), int(n)
 	return &r.origins[n]
 }
 

@@ -10,6 +10,7 @@ import (
 // SheetPoints reads the points of series out of a sheet, without unpacking what is not asked for.
 type SheetPoints struct {
 	artifact int64
+	fields   Fields
 	r        reader
 	// left counts the series whose heads have not been read. ahead is set if the values after the last head are still to come.
 	left  int
@@ -27,10 +28,10 @@ type seriesHead struct {
 	flags  byte
 }
 
-// PointsOf returns the points of an artifact's sheet. Errors wrap [ErrCorrupt].
-func PointsOf(artifact int64, sheet []byte) (SheetPoints, error) {
-	p := SheetPoints{artifact: artifact, r: reader{rest: sheet}}
-	p.r.head()
+// PointsOf returns the points of an artifact's sheet, with some fields of their summaries. Errors wrap [ErrCorrupt].
+func PointsOf(artifact int64, sheet []byte, fields Fields) (SheetPoints, error) {
+	p := SheetPoints{artifact: artifact, fields: fields, r: reader{rest: sheet}}
+	p.r.head(Version)
 	if p.left = p.r.count(leastSeries); p.r.err != nil {
 		return SheetPoints{}, fmt.Errorf("reading a sheet: %w", p.r.err)
 	}
@@ -81,7 +82,7 @@ func (p *SheetPoints) point() Point {
 	for packed := p.r.bytes(8 * n); len(packed) > 0; packed = packed[8:] {
 		p.values = append(p.values, math.Float64frombits(binary.LittleEndian.Uint64(packed)))
 	}
-	out.Summary = Summarize(p.values)
+	out.Summary = summarize(p.values, p.fields)
 	p.ahead = false
 	return out
 }

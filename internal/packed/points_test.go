@@ -17,7 +17,8 @@ func TestPointsOfASheet(t *testing.T) {
 		sheet := randomSheet(random)
 		bytes, err := sheet.Pack()
 		require.NoError(t, err)
-		points, err := packed.PointsOf(7, bytes)
+		fields := []packed.Fields{packed.AllFields, packed.MinField, packed.QuartileFields}[random.IntN(3)]
+		points, err := packed.PointsOf(7, bytes, fields)
 		require.NoError(t, err)
 		for i := range sheet {
 			if random.IntN(3) == 0 {
@@ -33,13 +34,16 @@ func TestPointsOfASheet(t *testing.T) {
 			require.True(t, known)
 			want := packed.NewPoint(7, &sheet[i])
 			require.Equal(t, *want.Origin, *point.Origin)
+			if fields == packed.MinField && finite(sheet[i].Values) {
+				want.Summary = packed.Summary{Min: want.Min}
+			}
 			require.Equal(t, bits(summary(want.Summary)), bits(summary(point.Summary)))
 			require.Equal(t, [3]int{7, want.N, want.Disturbed}, [3]int{int(point.Artifact), point.N, point.Disturbed})
 		}
 		_, known, err := points.Of(1 << 40)
 		require.NoError(t, err)
 		require.False(t, known)
-		_, err = packed.PointsOf(7, bytes[:random.IntN(2)])
+		_, err = packed.PointsOf(7, bytes[:random.IntN(2)], fields)
 		require.ErrorIs(t, err, packed.ErrCorrupt)
 	}
 }
@@ -52,7 +56,7 @@ func FuzzPointsOf(f *testing.F) {
 		f.Add(sheet, int64(3))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, step int64) {
-		points, err := packed.PointsOf(1, b)
+		points, err := packed.PointsOf(1, b, packed.AllFields)
 		sheet, whole := packed.UnpackSheet(b)
 		if err != nil {
 			require.Error(t, whole, "what is no sheet has no points")

@@ -113,7 +113,7 @@ func UnpackSheet(b []byte) (Sheet, error) { return AppendSheet(nil, b) }
 // returned.
 func AppendSheet(to Sheet, b []byte) (Sheet, error) {
 	r := reader{rest: b}
-	r.head()
+	r.head(Version)
 	n := r.count(leastSeries)
 	whole := slices.Grow(to, n)[:len(to)+n]
 	sheet := whole[len(to):]

@@ -8,10 +8,8 @@ import (
 	"slices"
 )
 
-// MaxPoints bounds the points of a strip. A new artifact rewrites the newest strip of each
-// of its series: with 5,600 of them, 80 points of at most 53 bytes are 24 MB, and 28 MB in
-// the log of Postgres, which after a checkpoint also holds the pages as they were.
-const MaxPoints = 80
+// MaxPoints bounds the points of a strip: at most 53 bytes each, so that one takes two pages of Postgres or three.
+const MaxPoints = 320
 
 // Strip is a part of the history of one series in one surrounding: its points by ascending
 // ID of their artifacts. A longer history has several.
@@ -97,32 +95,99 @@ func quantile(up []float64, q float64) float64 {
 	return up[low]*(1-part) + up[low+1]*part
 }
 
-const (
-	// alike is the shape of a point whose summary is six times the same value, as that of
-	// an exact metric or of a single value.
-	alike = iota
-	// spread is the shape of any other point.
-	spread
-)
-
-func (s Summary) floats() [6]float64 {
-	return [...]float64{s.Min, s.LowerQuartile, s.Median, s.UpperQuartile, s.Max, s.Mean}
+// floats returns a summary in the order of its columns.
+func (s Summary) floats() [columns]float64 {
+	return [...]float64{s.Min, s.LowerQuartile, s.UpperQuartile, s.Median, s.Max, s.Mean}
 }
 
-func (s Summary) shape() byte {
+// columns is the number of floats of a summary.
+const columns = 6
+
+// spread reports whether a summary is not six times the same value, as that of an exact metric or of a single value is.
+func (s Summary) spread() bool {
 	for _, v := range s.floats() {
 		if math.Float64bits(v) != math.Float64bits(s.Min) {
-			return spread
+			return true
 		}
 	}
-	return alike
+	return false
+}
+
+// Fields are fields of a [Summary] that a reader needs. Each has those of the ones before it, but for AllFields.
+type Fields int
+
+const (
+	// AllFields are those that an unpacked strip has.
+	AllFields Fields = iota
+	MinField
+	// QuartileFields are Min, LowerQuartile and UpperQuartile.
+	QuartileFields
+	// MedianFields are those and Median.
+	MedianFields
+)
+
+// columns returns the number of columns with these fields.
+func (f Fields) columns() int {
+	return [...]int{AllFields: columns, MinField: 1, QuartileFields: 3, MedianFields: 4}[f]
+}
+
+// With returns the fields of both.
+func (f Fields) With(more Fields) Fields {
+	if f == AllFields || more == AllFields {
+		return AllFields
+	}
+	return max(f, more)
+}
+
+// Spare returns the number of bytes at the end of a strip that a reader of these fields does without, for each point that
+// [Strip.Spread] counts.
+func (f Fields) Spare() int { return 8 * (columns - f.columns()) }
+
+// Spread counts the points whose values differ. It is known only if all values are finite: readers of some fields could not
+// tell the others from them.
+func (s Strip) Spread() (points int, known bool) {
+	for i := range s {
+		if !finite(s[i].Min) || !finite(s[i].Max) {
+			return 0, false
+		}
+		if s[i].spread() {
+			points++
+		}
+	}
+	return points, true
+}
+
+func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }
+
+// summarize sums up at least one value, as [Summarize] does, but may leave out all but some fields if the values are finite.
+func summarize(values []float64, fields Fields) Summary {
+	if fields != MinField {
+		return Summarize(values)
+	}
+	s := Summary{Min: values[0]}
+	for _, v := range values {
+		if !finite(v) {
+			return Summarize(values)
+		}
+		if v < s.Min {
+			s.Min = v
+		}
+	}
+	return s
+}
+
+// counted holds what points in a row share.
+type counted struct {
+	n, disturbed, origin uint64
 }
 
 // Pack encodes a strip.
 //
-//	version, origins, number of points; then of each point:
-//	step from the ID of the artifact before, number of values and of disturbed ones,
-//	number of its origin, shape, one float (if alike) or six
+//	version, origins, number of points;
+//	of each point the step from the ID of the artifact before;
+//	runs of points that share the rest of these: their number, the number of values and of disturbed ones, the number of the origin;
+//	a bit for each point that is spread;
+//	the minima of all points, then of the spread ones the lower quartiles, the upper quartiles, the medians, the maxima and the means
 func (s Strip) Pack() ([]byte, error) {
 	if len(s) > MaxPoints {
 		return nil, fmt.Errorf("a strip has %d points, and may have %d", len(s), MaxPoints)
@@ -137,29 +202,40 @@ func (s Strip) Pack() ([]byte, error) {
 		}
 		known.add(*p.Origin)
 	}
-	b := known.append(append(make([]byte, 0, 64+56*len(s)), Version))
+	b := known.append(append(make([]byte, 0, 64+52*len(s)), StripVersion))
 	b = binary.AppendUvarint(b, uint64(len(s)))
 	before := int64(0)
-	for _, p := range s {
-		b = binary.AppendUvarint(b, uint64(p.Artifact-before))
-		before = p.Artifact
-		b = binary.AppendUvarint(b, uint64(p.N))
-		b = binary.AppendUvarint(b, uint64(p.Disturbed))
-		b = binary.AppendUvarint(b, uint64(known.index[*p.Origin]))
-		shape, floats := p.shape(), p.floats()
-		b = append(b, shape)
-		for _, v := range floats[:floatsOf(shape)] {
-			b = appendFloat(b, v)
+	for i := range s {
+		b = binary.AppendUvarint(b, uint64(s[i].Artifact-before))
+		before = s[i].Artifact
+	}
+	counts := func(i int) counted {
+		return counted{uint64(s[i].N), uint64(s[i].Disturbed), uint64(known.index[*s[i].Origin])} //nolint:gosec // none is negative
+	}
+	for i := 0; i < len(s); {
+		one, from := counts(i), i
+		for i < len(s) && counts(i) == one {
+			i++
+		}
+		for _, v := range []uint64{uint64(i - from), one.n, one.disturbed, one.origin} { //nolint:gosec // it is positive
+			b = binary.AppendUvarint(b, v)
+		}
+	}
+	bits := make([]byte, (len(s)+7)/8)
+	for i := range s {
+		if s[i].spread() {
+			bits[i/8] |= 1 << (i % 8)
+		}
+	}
+	b = append(b, bits...)
+	for column := range columns {
+		for i := range s {
+			if column == 0 || bits[i/8]&(1<<(i%8)) != 0 {
+				b = appendFloat(b, s[i].floats()[column])
+			}
 		}
 	}
 	return b, nil
-}
-
-func floatsOf(shape byte) int {
-	if shape == alike {
-		return 1
-	}
-	return 6
 }
 
 // maxValues bounds the number of values of a point; no series has nearly as many.
@@ -167,33 +243,40 @@ const maxValues = 1 << 31
 
 // UnpackStrip decodes a strip. Errors wrap [ErrCorrupt].
 func UnpackStrip(b []byte) (Strip, error) {
-	strip, err := AppendStrip(nil, b)
+	strip, err := appendStrip(nil, b, stripReading{last: math.MaxInt64, strict: true})
 	if err != nil {
 		return nil, err
 	}
 	return strip, nil
 }
 
-// AppendStrip decodes a strip behind other points, so that many strips can be read into
-// the same memory. Errors wrap [ErrCorrupt]; with one, the other points are returned.
-func AppendStrip(to Strip, b []byte) (Strip, error) {
+// AppendPoints decodes the points of a strip that belong to artifacts from first to last, behind other points: many strips
+// can be read into the same memory. The bytes that some fields do without may be missing, see [Fields.Spare]; then other
+// fields are not set. Errors wrap [ErrCorrupt]; with one, the other points are returned.
+func AppendPoints(to Strip, b []byte, first, last int64, fields Fields) (Strip, error) {
+	return appendStrip(to, b, stripReading{first: first, last: last, fields: fields})
+}
+
+// stripReading says what is read of a strip.
+type stripReading struct {
+	first, last int64
+	fields      Fields
+	// strict is set if the strip must be complete and as [Strip.Pack] writes it.
+	strict bool
+}
+
+func appendStrip(to Strip, b []byte, want stripReading) (Strip, error) {
 	r := reader{rest: b}
-	r.head()
-	n := r.count(13)
+	version := r.head(Version, StripVersion)
+	n := r.count(9)
 	if n > MaxPoints {
 		r.fail("%d points are too many", n)
-		n = 0
 	}
-	strip := slices.Grow(to, n)[:len(to)+n]
-	points := strip[len(to):]
-	before := int64(0)
-	for i := range points {
-		p := &points[i]
-		r.point(p, before)
-		if r.err != nil {
-			break
-		}
-		before = p.Artifact
+	var strip Strip
+	if version == Version {
+		strip = r.pointByPoint(to, n, want)
+	} else {
+		strip = r.points(to, n, want)
 	}
 	if err := r.end(); err != nil {
 		return to, fmt.Errorf("reading a strip: %w", err)
@@ -201,26 +284,129 @@ func AppendStrip(to Strip, b []byte) (Strip, error) {
 	return strip, nil
 }
 
-// point reads the point after that of the artifact with ID before.
-func (r *reader) point(p *Point, before int64) {
-	p.Artifact = r.id(before)
-	n, disturbed := r.uvarint(), r.uvarint()
-	if n < 1 || n > maxValues || disturbed > n {
-		r.fail("artifact %d has %d values, of which %d are disturbed", p.Artifact, n, disturbed)
-		return
+// points reads the points of a strip, of which there are n.
+func (r *reader) points(to Strip, n int, want stripReading) Strip {
+	if r.err != nil {
+		return to
 	}
-	p.N, p.Disturbed = int(n), int(disturbed)
-	p.Origin = r.origin()
-	shape := r.bytes(1)[0]
-	if shape == alike {
-		v := r.float()
-		p.Summary = Summary{v, v, v, v, v, v}
-		return
+	strip := slices.Grow(to, n)
+	from, id := 0, int64(0) // the number of the first point that is wanted
+	for i := range n {
+		if id = r.id(id); id < want.first {
+			from = i + 1
+		} else if id <= want.last {
+			strip = append(strip, Point{Artifact: id})
+		}
 	}
-	b := r.bytes(6 * 8)
-	at := func(i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:])) }
-	p.Summary = Summary{at(0), at(1), at(2), at(3), at(4), at(5)}
-	if shape != p.shape() {
-		r.fail("artifact %d has another shape than its values, or an unknown one", p.Artifact)
+	points := strip[len(to):]
+	r.counts(points, from, n)
+	bits := r.bytes((n + 7) / 8)
+	if r.err != nil {
+		return to
 	}
+	spread, at := 0, 0 // points that are spread: all, and those before the first that is wanted
+	for i := range 8 * len(bits) {
+		if bits[i/8]&(1<<(i%8)) == 0 {
+			continue
+		}
+		if i >= n {
+			r.fail("a point that is not there is spread")
+		}
+		if spread++; i < from {
+			at++
+		}
+	}
+	of := [columns][]byte{r.bytes(8 * n)}
+	there := 1
+	for ; there < columns && (len(r.rest) > 0 || there < want.fields.columns()); there++ {
+		of[there] = r.bytes(8 * spread)
+	}
+	if r.err != nil {
+		return to
+	}
+	float := func(column, i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(of[column][8*i:])) }
+	for k := range points {
+		p := &points[k]
+		i := from + k
+		v := float(0, i)
+		if bits[i/8]&(1<<(i%8)) == 0 {
+			p.Summary = Summary{v, v, v, v, v, v}
+			continue
+		}
+		p.Min = v
+		if there >= QuartileFields.columns() {
+			p.LowerQuartile, p.UpperQuartile = float(1, at), float(2, at)
+		}
+		if there >= MedianFields.columns() {
+			p.Median = float(3, at)
+		}
+		if there == columns {
+			p.Max, p.Mean = float(4, at), float(5, at)
+		}
+		if at++; want.strict && !p.spread() {
+			r.fail("artifact %d is not spread", p.Artifact)
+		}
+	}
+	return strip
+}
+
+// counts reads what n points have besides their summaries, and sets it in the points from a number on.
+func (r *reader) counts(points Strip, from, n int) {
+	var before counted
+	for i := 0; i < n && r.err == nil; {
+		length := r.uvarint()
+		one := counted{n: r.uvarint(), disturbed: r.uvarint()}
+		origin := r.origin()
+		one.origin = uint64(r.last) //nolint:gosec // it is not negative
+		switch {
+		case length < 1 || length > uint64(n-i): //nolint:gosec // it is positive
+			r.fail("%d points in a row are too many or too few", length)
+			return
+		case one.n < 1 || one.n > maxValues || one.disturbed > one.n:
+			r.fail("there are points of %d values, of which %d are disturbed", one.n, one.disturbed)
+			return
+		case i > 0 && one == before:
+			r.fail("points that share their counts are not in one row")
+			return
+		}
+		before = one
+		end := i + int(length) //nolint:gosec // it is at most n
+		for k := max(i, from); k < end && k-from < len(points); k++ {
+			p := &points[k-from]
+			p.N, p.Disturbed, p.Origin = int(one.n), int(one.disturbed), origin //nolint:gosec // they are bounded
+		}
+		i = end
+	}
+}
+
+// pointByPoint reads a strip of the first version: of each point the step from the ID of the artifact before, the number of
+// values and of disturbed ones, the number of its origin, whether it is spread, and one float or six.
+func (r *reader) pointByPoint(to Strip, n int, want stripReading) Strip {
+	id := int64(0)
+	for range n {
+		if r.err != nil {
+			return to
+		}
+		id = r.id(id)
+		p := Point{Artifact: id}
+		values, disturbed := r.uvarint(), r.uvarint()
+		if values < 1 || values > maxValues || disturbed > values {
+			r.fail("artifact %d has %d values, of which %d are disturbed", id, values, disturbed)
+			return to
+		}
+		p.N, p.Disturbed, p.Origin = int(values), int(disturbed), r.origin() //nolint:gosec // they are bounded
+		shape := r.bytes(1)[0]
+		if shape > 1 {
+			r.fail("artifact %d has an unknown shape", id)
+		}
+		if v := r.float(); shape == 0 {
+			p.Summary = Summary{v, v, v, v, v, v}
+		} else {
+			p.Summary = Summary{v, r.float(), r.float(), r.float(), r.float(), r.float()}
+		}
+		if id >= want.first && id <= want.last {
+			to = append(to, p)
+		}
+	}
+	return to
 }

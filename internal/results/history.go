@@ -13,6 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/filter"
 	"github.com/benchloom/benchloom/internal/history"
+	"github.com/benchloom/benchloom/internal/packed"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -24,7 +25,7 @@ type HistoryRecord interface {
 	HistoryDetails(ctx context.Context, project string, of bench.RequestType, tags []string) ([]store.HistoryDetail, error)
 	HistoryReleases(ctx context.Context, project string, from, to time.Time, commits []string, most int) (releases []store.HistoryRelease, left int, err error)
 	SeriesOf(ctx context.Context, project string, most int) (series []store.Series, left int, err error)
-	Histories(ctx context.Context, artifacts, series []int64, each func(of []store.History) error) error
+	Histories(ctx context.Context, artifacts, series []int64, fields packed.Fields, each func(of []store.History) error) error
 	HistoryState(ctx context.Context, project string, artifacts []int64) (string, error)
 	HistoryRuns(ctx context.Context, artifacts, series []int64) ([]store.HistoryRun, error)
 	HistoryFailures(ctx context.Context, artifacts, testCases []int64, most int) (failures []store.HistoryFailure, left int, err error)
@@ -74,8 +75,8 @@ type HistoryQuery struct {
 	// Chart is the name of the only chart that is asked for, if OneChart is set.
 	Chart    string
 	OneChart bool
-	// Columns is the width in pixels of a drawing; only the points that it shows are wanted. 0: all are. ByDate
-	// is set if it places artifacts along x by their dates, and Band is what it draws around lines.
+	// Columns is the width in pixels of a drawing; only the points that it shows are wanted, and extremes only if Band has them.
+	// 0: all are. ByDate is set if it places artifacts along x by their dates, and Band is what it draws around lines.
 	Columns int
 	ByDate  bool
 	Band    history.Band

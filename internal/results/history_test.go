@@ -75,7 +75,7 @@ func (r historyRecord) HistoryChanges(context.Context, []int64, []bench.Metric, 
 	return nil, r.lacks, nil
 }
 
-func (r historyRecord) Histories(_ context.Context, artifacts, series []int64, each func(of []store.History) error) error {
+func (r historyRecord) Histories(_ context.Context, artifacts, series []int64, _ packed.Fields, each func(of []store.History) error) error {
 	for _, id := range series {
 		of := make(map[bench.Surrounding]packed.Strip)
 		for at, values := range r.values {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/history"
+	"github.com/benchloom/benchloom/internal/packed"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -84,7 +85,7 @@ func (r *historyReading) readLines(ctx context.Context) error {
 	}
 	r.drawing = history.NewDrawing(r.along(), r.query.Columns, r.query.Band)
 	r.drawn, r.odd = make(map[int]drawnLine), make(map[int][]int)
-	if err := r.read(ctx, r.ids, shown, &placing{list: &r.out.Places}, func(s int, line mergedLine) {
+	if err := r.read(ctx, r.ids, shown, r.drawnFields(), &placing{list: &r.out.Places}, func(s int, line mergedLine) {
 		r.odd[s] = slices.Clone(line.odd)
 		if alone[s] {
 			r.drawn[s] = r.lay(line.points)
@@ -108,14 +109,24 @@ func (r *historyReading) readLines(ctx context.Context) error {
 	return nil
 }
 
-// read reads some series on artifacts, whose points are numbered from the first. Lines are valid until each returns.
-func (r *historyReading) read(ctx context.Context, artifacts []int64, some []int, places *placing, each func(s int, line mergedLine)) error {
+// drawnFields returns the fields of summaries that lines have, besides their values.
+func (r *historyReading) drawnFields() packed.Fields {
+	if r.query.Columns > 0 && r.query.Band != history.ExtremeBand {
+		return packed.QuartileFields
+	}
+	return packed.AllFields
+}
+
+// read reads some series on artifacts, whose points are numbered from the first and have at least some fields. Lines are
+// valid until each returns.
+func (r *historyReading) read(ctx context.Context, artifacts []int64, some []int, fields packed.Fields, places *placing, each func(s int, line mergedLine)) error {
 	ids, of := make([]int64, len(some)), make(map[int64]int, len(some))
 	for i, s := range some {
 		ids[i], of[r.found[s].ID] = r.found[s].ID, s
+		fields = fields.With(aggregateFields(r.facts.Aggregation(r.found[s].Metric)))
 	}
 	m := newMerging(artifacts, places.number)
-	return r.record.Histories(ctx, artifacts, ids, func(histories []store.History) error {
+	return r.record.Histories(ctx, artifacts, ids, fields, func(histories []store.History) error {
 		s := of[histories[0].Series]
 		each(s, m.merge(histories, r.facts.Aggregation(r.found[s].Metric)))
 		return nil

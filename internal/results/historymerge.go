@@ -109,4 +109,15 @@ func aggregate(a suite.Aggregation, p *packed.Point) float64 {
 	return p.Min
 }
 
+// aggregateFields returns the fields of summaries that [aggregate] needs.
+func aggregateFields(a suite.Aggregation) packed.Fields {
+	switch a {
+	case suite.AggregateMedian:
+		return packed.MedianFields
+	case suite.AggregateMean, suite.AggregateMax:
+		return packed.AllFields
+	}
+	return packed.MinField
+}
+
 func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }

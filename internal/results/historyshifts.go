@@ -10,6 +10,7 @@ import (
 	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/benchloom/benchloom/internal/history"
+	"github.com/benchloom/benchloom/internal/packed"
 )
 
 // Shifts keeps the shifts of series, by the artifacts and the state of the results that they follow from, so that other
@@ -86,7 +87,7 @@ func (r *historyReading) shifts(ctx context.Context) ([]float64, error) {
 		return shifts, nil
 	}
 	var places []history.Place
-	err := r.read(ctx, newest, unknown, &placing{list: &places}, func(s int, line mergedLine) { shifts[s] = history.Shift(line.points, places) })
+	err := r.read(ctx, newest, unknown, packed.MinField, &placing{list: &places}, func(s int, line mergedLine) { shifts[s] = history.Shift(line.points, places) })
 	for _, i := range unknown {
 		r.learned.shifts[r.found[i].ID] = shifts[i]
 	}

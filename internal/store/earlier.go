@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/packed"
 )
 
 // SeriesName names a series of a project: one metric of one test case.
@@ -54,7 +55,7 @@ func (s *Store) Centers(ctx context.Context, project string, tags []string, of [
 		return nil, wrap("looking series up", err)
 	}
 	centers := make(map[SeriesName][]Center, len(series))
-	err = s.Histories(ctx, slices.Collect(maps.Keys(tag)), series, func(of []History) error {
+	err = s.Histories(ctx, slices.Collect(maps.Keys(tag)), series, packed.MedianFields, func(of []History) error {
 		points := 0
 		for _, h := range of {
 			points += len(h.Points)

@@ -27,12 +27,12 @@ const (
 	partsAtOnce = 400
 )
 
-// Histories reads the packed points that series have of some artifacts; points of stale
-// artifacts are made from their results. It calls each for every series that has points,
-// in any order, with a history for each surrounding, which may be empty. The histories
-// are valid until each returns: a year of many series is more than should be in memory
-// at once. An error of each ends the reading.
-func (s *Store) Histories(ctx context.Context, artifacts, series []int64, each func(of []History) error) error {
+// Histories reads the packed points that series have of some artifacts, with some fields of
+// their summaries; points of stale artifacts are made from their results. It calls each for
+// every series that has points, in any order, with a history for each surrounding, which may
+// be empty. The histories are valid until each returns: a year of many series is more than
+// should be in memory at once. An error of each ends the reading.
+func (s *Store) Histories(ctx context.Context, artifacts, series []int64, fields packed.Fields, each func(of []History) error) error {
 	if len(artifacts) == 0 || len(series) == 0 {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (s *Store) Histories(ctx context.Context, artifacts, series []int64, each f
 		if err != nil {
 			return err
 		}
-		g := gathering{each: each}
+		g := gathering{fields: fields, each: each}
 		if g.changed, err = s.changedPoints(ctx, tx, stale, sorted, names); err != nil {
 			return err
 		}
@@ -84,16 +84,19 @@ type gathering struct {
 	// the others by series.
 	artifacts []int64
 	changed   map[int64]map[bench.Surrounding]packed.Strip
-	each      func(of []History) error
+	// fields of summaries that are wanted.
+	fields packed.Fields
+	each   func(of []History) error
 	// of are the histories of one series so far; next is the place among the artifacts where
 	// the last of them goes on.
 	of   []History
 	next int
 }
 
-// partsOf selects the parts of histories that have points of artifacts from $2 to $3. For
-// each surrounding of a series the index leads to the part in which the first of them lies;
-// older parts are not looked at.
+// partsOf selects the parts of histories that have points of artifacts from $2 to $3, without
+// the last $4 bytes for each point that is spread. For each surrounding of a series the index
+// leads to the part in which the first of them lies; older parts are not looked at. The bytes
+// are read last: else they would be sorted, too.
 const partsOf = `
 	with recursive history as (
 		select w.series_id, s.* from unnest($1::bigint[]) as w (series_id) cross join lateral (
@@ -105,9 +108,10 @@ const partsOf = `
 			where s.series_id = h.series_id and (s.size_class, s.hardware_id, s.co_located) > (h.size_class, h.hardware_id, h.co_located)
 			order by s.size_class, s.hardware_id, s.co_located limit 1) s
 	)
-	select h.series_id, h.size_class, h.hardware_id, h.co_located, p.packed
+	select series_id, size_class, hardware_id, co_located, substr(packed, 1, octet_length(packed) - coalesce($4 * spread, 0)) from (
+	select h.series_id, h.size_class, h.hardware_id, h.co_located, p.first_artifact, p.packed, p.spread
 	from history h cross join lateral (
-		select s.first_artifact, s.packed from strip s
+		select s.first_artifact, s.packed, s.spread from strip s
 		where (s.series_id, s.size_class, s.hardware_id, s.co_located) = (h.series_id, h.size_class, h.hardware_id, h.co_located)
 			and s.first_artifact >= coalesce((
 				select max(b.first_artifact) from strip b
@@ -115,7 +119,8 @@ const partsOf = `
 					and b.first_artifact <= $2), $2)
 			and s.first_artifact <= $3 and s.last_artifact >= $2
 		offset 0
-	) p order by h.series_id, h.size_class, h.hardware_id, h.co_located, p.first_artifact`
+	) p order by h.series_id, h.size_class, h.hardware_id, h.co_located, p.first_artifact
+	) part order by series_id, size_class, hardware_id, co_located, first_artifact`
 
 // parts reads the parts in which the artifacts may lie, of series by ascending ID.
 func (g *gathering) parts(ctx context.Context, tx pgx.Tx, series []int64) error {
@@ -125,7 +130,7 @@ func (g *gathering) parts(ctx context.Context, tx pgx.Tx, series []int64) error 
 	n := len(g.artifacts)
 	var batch pgx.Batch
 	for some := range slices.Chunk(series, max(1, partsAtOnce/(n/packed.MaxPoints+2))) {
-		batch.Queue(partsOf, some, g.artifacts[0], g.artifacts[n-1]).Query(g.read)
+		batch.Queue(partsOf, some, g.artifacts[0], g.artifacts[n-1], g.fields.Spare()).Query(g.read)
 	}
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return err
@@ -156,7 +161,7 @@ func (g *gathering) add(part stripRow) error {
 	}
 	h := &g.of[len(g.of)-1]
 	n := len(h.Points)
-	points, err := packed.AppendStrip(h.Points, part.Packed)
+	points, err := packed.AppendPoints(h.Points, part.Packed, g.artifacts[0], g.artifacts[len(g.artifacts)-1], g.fields)
 	if err != nil {
 		return fmt.Errorf("the history of series %d: %w; 'benchloom results rebuild' derives it anew", part.SeriesID, err)
 	}

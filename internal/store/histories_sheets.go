@@ -56,7 +56,7 @@ func (g *gathering) sheets(ctx context.Context, tx pgx.Tx, series []int64, names
 	var sheets []sheet
 	var row sheetRow
 	if _, err := pgx.ForEachRow(rows, []any{&row.ArtifactID, &row.SizeClass, &row.HardwareID, &row.CoLocated, &row.Packed}, func() error {
-		points, err := packed.PointsOf(row.ArtifactID, row.Packed)
+		points, err := packed.PointsOf(row.ArtifactID, row.Packed, g.fields)
 		sheets = append(sheets, sheet{row.Surrounding, points})
 		return err
 	}); errors.Is(err, packed.ErrCorrupt) {

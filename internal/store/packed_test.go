@@ -192,7 +192,7 @@ func (r record) histories(artifacts, series []int64) []store.History {
 	r.t.Helper()
 	var all []store.History
 	read := make(map[int64]bool)
-	require.NoError(r.t, r.Histories(r.t.Context(), artifacts, series, func(of []store.History) error {
+	require.NoError(r.t, r.Histories(r.t.Context(), artifacts, series, packed.AllFields, func(of []store.History) error {
 		require.False(r.t, read[of[0].Series], "a series is read twice")
 		read[of[0].Series] = true
 		for _, h := range of {
@@ -439,8 +439,9 @@ func TestASheetThatCannotBeReadIsReadFromItsRows(t *testing.T) {
 // float returns a value that no other has.
 func (r record) float() float64 { return 10 + rand.Float64() } //nolint:gosec // not for secrets
 
-// A history that is longer than a strip has several, of which a new artifact changes only
-// the last; artifacts that come late are put where they belong, the newest first as well.
+// A history that is longer than a full strip has several, of which a new artifact changes only
+// the last; full ones that follow each other become one. Artifacts that come late are put where
+// they belong, the newest first as well.
 func TestLongHistoriesHaveSeveralStrips(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -474,17 +475,32 @@ func TestLongHistoriesHaveSeveralStrips(t *testing.T) {
 	strips := func() int {
 		return r.count(`select count(*) from strip s join pstat_series se on se.id = s.series_id where se.metric = 'wall-time'`)
 	}
-	const artifacts = packed.MaxPoints + 3
-	for i := range artifacts {
+	const full, atOnce = 80, 16
+	for i := range full + 3 {
 		measure(fmt.Sprint("1.0.", i))
 	}
 	packAll()
 	require.Equal(t, 2, strips())
 	r.checkReading()
 
+	for i := range full {
+		if i%atOnce == 0 {
+			packAll()
+		}
+		measure(fmt.Sprint("1.1.", i))
+	}
+	require.Equal(t, 3, strips())
+	packAll()
+	require.Equal(t, 2, strips())
+	require.Equal(t, 2*full, r.count(`select max(points) from strip`))
+	r.checkReading()
+
 	// The newest part grows; the one before stays as it is.
-	before := r.count(`select max(xmin::text::bigint) from strip where last_artifact < (select max(last_artifact) from strip)`)
 	measure("2.0.0")
+	packAll()
+	require.Equal(t, 3, strips())
+	before := r.count(`select max(xmin::text::bigint) from strip where last_artifact < (select max(last_artifact) from strip)`)
+	measure("2.0.1")
 	packAll()
 	require.Equal(t, before, r.count(`select max(xmin::text::bigint) from strip where last_artifact < (select max(last_artifact) from strip)`))
 

@@ -106,7 +106,7 @@ func (s *Store) stalePoints(ctx context.Context, tx pgx.Tx, artifact int64, vers
 			if !wanted.metrics[at.Metric] {
 				continue
 			}
-			points, err := packed.PointsOf(artifact, sheet)
+			points, err := packed.PointsOf(artifact, sheet, packed.AllFields)
 			if err != nil {
 				return err
 			}

@@ -65,7 +65,7 @@ func (s Size) Check() error {
 
 // key identifies what is generated for a schema.
 func (s Size) key(schema string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %d %d %+v", generator, schema, packed.Version, packed.MaxPoints, s))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %d %d %d %+v", generator, schema, packed.Version, packed.StripVersion, packed.MaxPoints, s))
 	return hex.EncodeToString(sum[:8])
 }
 

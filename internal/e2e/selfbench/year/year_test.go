@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/packed"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
@@ -77,7 +78,7 @@ func TestTheRecordOfAYearIsSound(t *testing.T) {
 		ids[n] = artifactID(n)
 	}
 	found := 0
-	require.NoError(t, record.Histories(t.Context(), ids, []int64{seriesID(0, 0)}, func(of []store.History) error {
+	require.NoError(t, record.Histories(t.Context(), ids, []int64{seriesID(0, 0)}, packed.AllFields, func(of []store.History) error {
 		require.Len(t, of, 2, "the machine was replaced")
 		found += len(of[0].Points) + len(of[1].Points)
 		return nil
