@@ -4,9 +4,9 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/packed"
@@ -22,8 +22,34 @@ type Series struct {
 // keptSeries bounds the names of series that a process keeps; some 300 bytes each.
 const keptSeries = 100_000
 
-func newSeriesNames() *ttlcache.Cache[int64, *Series] {
-	return ttlcache.New(ttlcache.WithCapacity[int64, *Series](keptSeries), ttlcache.WithDisableTouchOnHit[int64, *Series]())
+// seriesNames keeps the names of series by their IDs: a comparison asks for thousands. It is
+// safe for concurrent use.
+type seriesNames struct {
+	mu   sync.RWMutex
+	kept map[int64]*Series
+}
+
+// of returns the names of series in their order, nil for those that are not kept.
+func (n *seriesNames) of(ids []int64) []*Series {
+	names := make([]*Series, len(ids))
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	for i, id := range ids {
+		names[i] = n.kept[id]
+	}
+	return names
+}
+
+// keep keeps names. It begins anew if they are too many.
+func (n *seriesNames) keep(names []*Series) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.kept == nil || len(n.kept)+len(names) > keptSeries {
+		n.kept = make(map[int64]*Series, len(names))
+	}
+	for _, name := range names {
+		n.kept[name.ID] = name
+	}
 }
 
 // seriesByID returns the names of series. A series never changes, so those that were read
@@ -31,11 +57,11 @@ func newSeriesNames() *ttlcache.Cache[int64, *Series] {
 func (s *Store) seriesByID(ctx context.Context, q querier, ids []int64) (map[int64]Series, error) {
 	names := make(map[int64]Series, len(ids))
 	var unknown []int64
-	for _, id := range ids {
-		if kept := s.series.Get(id); kept != nil {
-			names[id] = *kept.Value()
+	for i, kept := range s.series.of(ids) {
+		if kept != nil {
+			names[ids[i]] = *kept
 		} else {
-			unknown = append(unknown, id)
+			unknown = append(unknown, ids[i])
 		}
 	}
 	if len(unknown) == 0 {
@@ -46,6 +72,7 @@ func (s *Store) seriesByID(ctx context.Context, q querier, ids []int64) (map[int
 		return nil, err
 	}
 	shared := make(map[bench.TestCase]bench.TestCase) // the metrics of a test case share its texts
+	read := make([]*Series, 0, len(found))
 	for _, r := range found {
 		name := r.series()
 		if same, known := shared[name.TestCase]; known {
@@ -54,8 +81,9 @@ func (s *Store) seriesByID(ctx context.Context, q querier, ids []int64) (map[int
 			shared[name.TestCase] = name.TestCase
 		}
 		names[r.ID] = name
-		s.series.Set(r.ID, &name, ttlcache.NoTTL)
+		read = append(read, &name)
 	}
+	s.series.keep(read)
 	return names, nil
 }
 

@@ -147,12 +147,10 @@ func (s *Store) samplesIn(ctx context.Context, sheets map[sheetKey]packed.Sheet)
 
 // seriesNames returns the names of series, in their order.
 func (s *Store) seriesNames(ctx context.Context, q querier, ids []int64) ([]*Series, error) {
-	names := make([]*Series, len(ids))
+	names := s.series.of(ids)
 	var unknown []int64
 	for i, id := range ids {
-		if kept := s.series.Get(id); kept != nil {
-			names[i] = kept.Value()
-		} else {
+		if names[i] == nil {
 			unknown = append(unknown, id)
 		}
 	}

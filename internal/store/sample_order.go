@@ -1,12 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/jellydator/ttlcache/v3"
 
@@ -57,32 +58,50 @@ func (s *Store) orderOf(ctx context.Context, keys []sheetKey, sheets map[sheetKe
 	if err != nil {
 		return sampleOrder{}, err
 	}
-	surroundings := make([]bench.Surrounding, 0, len(ids))
-	for _, at := range keys {
-		for range sheets[at] {
-			surroundings = append(surroundings, at.Surrounding)
-		}
-	}
-	sorted := make([]int, len(ids))
-	for i := range sorted {
-		sorted[i] = i
-	}
-	slices.SortStableFunc(sorted, func(i, j int) int {
-		a, b := names[i], names[j]
-		if a.TestCaseID != b.TestCaseID {
-			if c := bench.CompareTestCases(a.TestCase, b.TestCase); c != 0 {
-				return c
-			}
-		}
-		if c := compareSurroundings(surroundings[i], surroundings[j]); c != 0 {
-			return c
-		}
-		return strings.Compare(string(a.Metric), string(b.Metric))
-	})
 	order := sampleOrder{names, make([]int, len(ids))}
-	for place, i := range sorted {
+	for place, i := range sortedSeries(names, keys, sheets) {
 		order.places[i] = place
 	}
 	s.orders.Set(id, order, ttlcache.NoTTL)
 	return order, nil
+}
+
+// sortedSeries returns the numbers of series in the order of [Store.orderOf]. It compares texts
+// once for each test case and each metric, of which there are few.
+func sortedSeries(names []*Series, keys []sheetKey, sheets map[sheetKey]packed.Sheet) []int {
+	testCases, metrics := make(map[int64]*Series), make(map[bench.Metric]int)
+	for _, name := range names {
+		testCases[name.TestCaseID], metrics[name.Metric] = name, 0
+	}
+	byName := slices.SortedFunc(maps.Values(testCases), func(a, b *Series) int { return bench.CompareTestCases(a.TestCase, b.TestCase) })
+	places := make(map[int64]int, len(byName))
+	for place, one := range byName {
+		places[one.TestCaseID] = place
+	}
+	for place, metric := range slices.Sorted(maps.Keys(metrics)) {
+		metrics[metric] = place
+	}
+	var surroundings []bench.Surrounding
+	for _, at := range keys {
+		surroundings = append(surroundings, at.Surrounding)
+	}
+	slices.SortFunc(surroundings, compareSurroundings)
+	surroundings = slices.Compact(surroundings)
+	type numbered struct{ testCase, surrounding, metric, number int }
+	sorted := make([]numbered, 0, len(names))
+	for _, at := range keys {
+		surrounding, _ := slices.BinarySearchFunc(surroundings, at.Surrounding, compareSurroundings)
+		for range sheets[at] {
+			i := len(sorted)
+			sorted = append(sorted, numbered{places[names[i].TestCaseID], surrounding, metrics[names[i].Metric], i})
+		}
+	}
+	slices.SortFunc(sorted, func(a, b numbered) int {
+		return cmp.Or(a.testCase-b.testCase, a.surrounding-b.surrounding, a.metric-b.metric, a.number-b.number)
+	})
+	numbers := make([]int, len(sorted))
+	for i, one := range sorted {
+		numbers[i] = one.number
+	}
+	return numbers
 }

@@ -148,15 +148,22 @@ func (s *Store) Line(ctx context.Context, r bench.Request, most int, before func
 	var tags []string
 	var err error
 	if r.Type.HasParent() {
+		const (
+			row      = `q.tag, coalesce(q.commit_date, q.created_at) as at, q.created_at, q.id`
+			measured = `q.project = @project and q.type = 'master' and q.tag <> @tag and q.jobs_done_at is not null
+				and coalesce(q.commit_date, q.created_at) <= coalesce((select at from own), @created)`
+		)
 		tags, err = column[string](ctx, s.pool, `
 			with own as (
 				select coalesce(q.commit_date, q.created_at) as at from benchmark_request q
 				where q.project = @project and q.tag = @from and q.type <> 'adhoc' limit 1
 			)
-			select q.tag from benchmark_request q
-			where q.project = @project and q.type = 'master' and q.tag <> @tag and q.jobs_done_at is not null
-				and coalesce(q.commit_date, q.created_at) <= coalesce((select at from own), @created)
-			order by (q.tag = @parent) desc, coalesce(q.commit_date, q.created_at) desc, q.created_at desc, q.id limit @most`,
+			select tag from (
+				(select `+row+` from benchmark_request q where `+measured+` and q.tag <> @parent order by at desc, created_at desc, id limit @most)
+				union all
+				select `+row+` from benchmark_request q where `+measured+` and q.tag = @parent
+			) line
+			order by (tag = @parent) desc, at desc, created_at desc, id limit @most`,
 			pgx.NamedArgs{"project": r.Project, "from": from(r), "tag": r.Tag, "parent": r.Parent, "created": r.CreatedAt, "most": most - 1})
 		slices.Reverse(tags)
 	} else {

@@ -38,7 +38,7 @@ type Store struct {
 	foreseen *lately.Cache[string, foreseen]
 	past     *lately.Cache[string, []admission.PastJob]
 	// series holds the names of series that were read.
-	series *ttlcache.Cache[int64, *Series]
+	series seriesNames
 	// cases holds the names of test cases that were read.
 	cases *ttlcache.Cache[int64, bench.TestCase]
 	// artifacts holds the IDs of artifacts by their names.
@@ -92,7 +92,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	}
 	s := &Store{
 		pool: pool, reports: reports,
-		series: newSeriesNames(), cases: newTestCases(), lists: newHistoryLists(), samples: newKeptSamples(), origins: newKeptOrigins(), stale: newKeptStale(),
+		cases: newTestCases(), lists: newHistoryLists(), samples: newKeptSamples(), origins: newKeptOrigins(), stale: newKeptStale(),
 		orders: newKeptOrders(), artifacts: newKeptArtifacts(),
 	}
 	s.keepEstimates()
