@@ -22,7 +22,7 @@ const (
 	// spareComputing and computingPatience are for a single processor: one computation that has taken longer than usual does
 	// not keep the others waiting.
 	spareComputing    = 1
-	computingPatience = 250 * time.Millisecond
+	computingPatience = 100 * time.Millisecond
 	// computingLine bounds the waiting computations of callers with a token, and as many of callers without; one caller has
 	// half of them at most. Those of a large project take some hundredths of a second each: later callers are told
 	// immediately to come back.

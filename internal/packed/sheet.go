@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -20,6 +21,13 @@ type Series struct {
 	Iterations []int
 	// Disturbed marks the values of disturbed iterations.
 	Disturbed []bool
+}
+
+// Equal reports whether two series are the same to the last bit of their values.
+func (s *Series) Equal(other *Series) bool {
+	sameBits := func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
+	return s.ID == other.ID && s.Origin == other.Origin && slices.EqualFunc(s.Values, other.Values, sameBits) &&
+		slices.Equal(s.Iterations, other.Iterations) && slices.Equal(s.Disturbed, other.Disturbed)
 }
 
 const (

@@ -26,7 +26,7 @@ type HistoryRecord interface {
 	HistoryReleases(ctx context.Context, project string, from, to time.Time, commits []string, most int) (releases []store.HistoryRelease, left int, err error)
 	SeriesOf(ctx context.Context, project string, most int) (series []store.Series, left int, err error)
 	Histories(ctx context.Context, artifacts, series []int64, fields packed.Fields, each func(of []store.History) error) error
-	HistoryState(ctx context.Context, project string, artifacts []int64) (string, error)
+	HistoryState(ctx context.Context, project string, artifacts, series []int64) (store.HistoryState, error)
 	HistoryRuns(ctx context.Context, artifacts, series []int64) ([]store.HistoryRun, error)
 	HistoryFailures(ctx context.Context, artifacts, testCases []int64, most int) (failures []store.HistoryFailure, left int, err error)
 	HistoryChanges(ctx context.Context, artifacts []int64, metrics []bench.Metric, most int) (changes []store.HistoryChange, left int, err error)
@@ -205,7 +205,7 @@ type historyReading struct {
 	suite string
 	// state identifies the results of the part before they were read, and learned holds the shifts computed from them,
 	// to be kept under a key if the state is the same afterwards.
-	state   string
+	state   store.HistoryState
 	learned learnedShifts
 	out     History
 	// ids of the artifacts, by their numbers in the part.

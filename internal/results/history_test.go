@@ -53,7 +53,9 @@ func (r historyRecord) SeriesOf(context.Context, string, int) ([]store.Series, i
 	return r.series, r.lacks, nil
 }
 
-func (r historyRecord) HistoryState(context.Context, string, []int64) (string, error) { return "", nil }
+func (r historyRecord) HistoryState(context.Context, string, []int64, []int64) (store.HistoryState, error) {
+	return store.HistoryState{}, nil
+}
 
 func (r historyRecord) HistoryRuns(_ context.Context, artifacts, series []int64) ([]store.HistoryRun, error) {
 	var runs []store.HistoryRun

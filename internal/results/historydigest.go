@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"maps"
 	"slices"
 
 	"github.com/benchloom/benchloom/internal/history"
@@ -43,7 +44,7 @@ func (r *historyReading) keep(ctx context.Context) error {
 	if err := r.readState(ctx); err != nil {
 		return err
 	}
-	if r.state == before {
+	if r.state.Version == before.Version && maps.Equal(r.state.Changed, before.Changed) {
 		r.query.Shifts.keep(r.learned)
 		return nil
 	}
@@ -53,11 +54,11 @@ func (r *historyReading) keep(ctx context.Context) error {
 	return nil
 }
 
-// digestPart identifies what all charts share: the question, the state of the results, and the artifacts.
+// digestPart identifies what all charts share: the question, the packed results, and the artifacts.
 func (r *historyReading) digestPart() string {
 	sum := sha256.New()
 	q := r.query
-	fmt.Fprintf(sum, "%q %q %q %q %q %q %q %d %t %q\n", r.state, q.Project, r.suite, r.out.Type, r.out.Metric, q.Split, q.Line, q.Columns, q.ByDate, q.Band)
+	fmt.Fprintf(sum, "%q %q %q %q %q %q %q %d %t %q\n", r.state.Version, q.Project, r.suite, r.out.Type, r.out.Metric, q.Split, q.Line, q.Columns, q.ByDate, q.Band)
 	var b []byte
 	for _, a := range r.out.Artifacts {
 		b = binary.AppendVarint(b[:0], a.ID)
@@ -80,6 +81,7 @@ func (r *historyReading) digest(part string, c history.Chart) (string, error) {
 	type line struct {
 		Name     string
 		Series   []int64
+		Changed  []string `json:",omitempty"`
 		Changes  [][]store.HistoryChange
 		Failures [][]HistoryFailure
 	}
@@ -89,6 +91,9 @@ func (r *historyReading) digest(part string, c history.Chart) (string, error) {
 		for _, s := range l.Series {
 			found := r.found[s]
 			lines[i].Series = append(lines[i].Series, found.ID)
+			if changed := r.state.Changed[found.ID]; changed != "" {
+				lines[i].Changed = append(lines[i].Changed, fmt.Sprint(found.ID, " ", changed))
+			}
 			lines[i].Changes = append(lines[i].Changes, r.changes[caseMetric{found.TestCaseID, found.Metric}])
 			lines[i].Failures = append(lines[i].Failures, r.failures[found.TestCaseID])
 		}

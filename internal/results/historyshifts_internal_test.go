@@ -13,14 +13,14 @@ func TestShiftsAreKept(t *testing.T) {
 	t.Parallel()
 	shifts := NewShifts()
 	require.Empty(t, shifts.of("part"))
-	shifts.keep(learnedShifts{"part", map[int64]float64{1: 0.5}})
-	shifts.keep(learnedShifts{"part", map[int64]float64{2: 1.5}})
+	shifts.keep(learnedShifts{"part", map[shiftOf]float64{{series: 1}: 0.5}})
+	shifts.keep(learnedShifts{"part", map[shiftOf]float64{{series: 2}: 1.5}})
 	shifts.keep(learnedShifts{"other", nil})
-	require.Equal(t, map[int64]float64{1: 0.5, 2: 1.5}, shifts.of("part"))
+	require.Equal(t, map[shiftOf]float64{{series: 1}: 0.5, {series: 2}: 1.5}, shifts.of("part"))
 	require.Empty(t, shifts.of("other"))
 
 	var none *Shifts
-	none.keep(learnedShifts{"part", map[int64]float64{1: 0.5}})
+	none.keep(learnedShifts{"part", map[shiftOf]float64{{series: 1}: 0.5}})
 	require.Empty(t, none.of("part"))
 
 	const bytes = 10_000
@@ -29,7 +29,7 @@ func TestShiftsAreKept(t *testing.T) {
 	for worker := range 4 {
 		learning.Go(func() {
 			for n := range 100 {
-				few.keep(learnedShifts{fmt.Sprint("part ", n), map[int64]float64{int64(worker): 1, int64(n): 2}})
+				few.keep(learnedShifts{fmt.Sprint("part ", n), map[shiftOf]float64{{series: int64(worker)}: 1, {series: int64(n)}: 2}})
 			}
 		})
 	}
@@ -40,5 +40,5 @@ func TestShiftsAreKept(t *testing.T) {
 	}
 	require.Positive(t, total)
 	require.LessOrEqual(t, total, bytes)
-	require.Contains(t, few.of("part 99"), int64(99), "the newest")
+	require.Contains(t, few.of("part 99"), shiftOf{series: 99}, "the newest")
 }

@@ -30,12 +30,14 @@ type record struct {
 	*store.Store
 	t   *testing.T
 	url string
+	// states holds what was read of series on artifacts in a state; see checkState.
+	states map[string]string
 }
 
 func newRecord(t *testing.T) record {
 	t.Helper()
 	url := storetest.URL(t)
-	r := record{Store: storetest.Open(t, url), t: t, url: url}
+	r := record{Store: storetest.Open(t, url), t: t, url: url, states: make(map[string]string)}
 	t.Cleanup(r.checkDerived)
 	require.NoError(t, r.PutSuite(t.Context(), suiteHash, "go", []byte("files")))
 	_, err := r.ApplyProject(t.Context(), store.Project{Name: project, Config: json.RawMessage(`{"targets": []}`), SuiteHash: suiteHash})

@@ -3,8 +3,10 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -47,7 +49,7 @@ func (s *Store) Histories(ctx context.Context, artifacts, series []int64, fields
 			return err
 		}
 		g := gathering{fields: fields, each: each}
-		if g.changed, err = s.changedPoints(ctx, tx, stale, sorted, names); err != nil {
+		if g.changed, err = s.changedPoints(ctx, tx, stale, sorted, fields, names); err != nil {
 			return err
 		}
 		for _, id := range slices.Sorted(slices.Values(artifacts)) {
@@ -66,15 +68,60 @@ func (s *Store) Histories(ctx context.Context, artifacts, series []int64, fields
 	}))
 }
 
-// HistoryState identifies the points that [Store.Histories] returns of some artifacts of a
-// project: they are the same while it is.
-func (s *Store) HistoryState(ctx context.Context, project string, artifacts []int64) (string, error) {
-	// Strips change with their version, artifacts become stale with marks that are only added,
-	// and packing, which removes marks, gives a new version.
-	state, err := value[string](ctx, s.reports, `
-		select concat_ws(' ', coalesce((select version from packed_version where project = $1), 0),
-			(select md5(string_agg(concat_ws(',', artifact_id, xmin, ctid), ';' order by artifact_id, ctid)) from stale_result where artifact_id = any($2)))`,
-		project, artifacts)
+// HistoryState identifies the points that [Store.Histories] returns of some artifacts: those of
+// a series are the same while the version is, and what the series has among the changes.
+type HistoryState struct {
+	Version string
+	// Changed identifies, by series, what stale artifacts have of it that is not packed.
+	Changed map[int64]string
+}
+
+// HistoryState reads the state of some series on some artifacts of a project.
+func (s *Store) HistoryState(ctx context.Context, project string, artifacts, series []int64) (state HistoryState, err error) {
+	err = s.reading(ctx, func(tx pgx.Tx) error {
+		type found struct {
+			Version int64
+			Stale   []int64
+		}
+		// Strips change with their version, and artifacts become stale with marks that are only
+		// added. Packing, which removes marks, gives a new version if it changes strips.
+		now, err := one[found](ctx, tx, `
+			select coalesce((select version from packed_version where project = $1), 0) as version,
+				coalesce((select array_agg(distinct artifact_id order by artifact_id) from stale_result where artifact_id = any($2)), '{}') as stale`, project, artifacts)
+		if err != nil {
+			return err
+		}
+		state = HistoryState{strconv.FormatInt(now.Version, 10), make(map[int64]string)}
+		if len(now.Stale) == 0 {
+			return nil
+		}
+		versions, err := staleVersions(ctx, tx, now.Stale...)
+		if err != nil {
+			return err
+		}
+		for _, artifact := range now.Stale {
+			var kept staleSheets
+			known := len(now.Stale) <= fewStale
+			if known {
+				kept, err = s.staleOf(ctx, tx, artifact, versions[artifact])
+				if known = !errors.Is(err, errUnpackable); known && err != nil {
+					return err
+				}
+			}
+			if !known { // its marks stand for whatever has changed
+				state.Version += fmt.Sprintf(" %d %q", artifact, versions[artifact])
+			}
+			if len(kept.changed) == 0 {
+				continue
+			}
+			for _, id := range series {
+				if changed, is := kept.changed[id]; is {
+					state.Changed[id] += strconv.FormatInt(artifact, 10) + " " + strconv.FormatUint(changed, 16) + ";"
+				}
+			}
+		}
+		return nil
+	})
 	return state, wrap("reading the state of histories of project "+project, err)
 }
 

@@ -19,8 +19,8 @@ const (
 )
 
 // changedPoints makes the points of stale artifacts from their rows, by series, which are by
-// ascending ID.
-func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []int64, names map[int64]Series) (map[int64]map[bench.Surrounding]packed.Strip, error) {
+// ascending ID, with some fields of their summaries.
+func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []int64, fields packed.Fields, names map[int64]Series) (map[int64]map[bench.Surrounding]packed.Strip, error) {
 	points := make(map[int64]map[bench.Surrounding]packed.Strip)
 	if len(stale) == 0 {
 		return points, nil
@@ -32,7 +32,7 @@ func (s *Store) changedPoints(ctx context.Context, tx pgx.Tx, stale, series []in
 		points[series][where] = append(points[series][where], p)
 	}
 	if len(stale) <= fewStale {
-		wanted := wantedSeries{series, make(map[bench.Metric]bool)}
+		wanted := wantedSeries{series, make(map[bench.Metric]bool), fields}
 		for _, name := range names {
 			_, unit := name.Metric.Split()
 			wanted.metrics[unit] = true

@@ -105,7 +105,7 @@ func TestAHistoryIsRead(t *testing.T) {
 
 	where := bench.Surrounding{SizeClass: 2, HardwareID: "zen4"}
 	points := make(map[string]packed.Point)
-	for _, h := range r.histories(ids, series) {
+	for _, h := range r.histories(ids, series, packed.AllFields) {
 		require.Equal(t, where, h.Surrounding)
 		for _, p := range h.Points {
 			points[fmt.Sprint(names[h.Series], " ", slices.Index(ids, p.Artifact))] = p
@@ -129,7 +129,7 @@ func TestAHistoryIsRead(t *testing.T) {
 	r.inTurns("bbb", "aaa", "gin")
 	r.execute(`update test_result set invalid_at = now() where artifact_id = $1`, ids[2])
 	n := 0
-	for _, h := range r.histories(ids, series) {
+	for _, h := range r.histories(ids, series, packed.AllFields) {
 		n += len(h.Points)
 	}
 	require.Equal(t, 3, n)

@@ -30,7 +30,7 @@ func TestWhatIsKeptOfArtifactsIsBounded(t *testing.T) {
 
 	stale, sheet := newKeptStale(), make([]byte, 300_000)
 	for artifact := range int64(100) {
-		stale.Set(artifact, staleSheets{"1", map[sheetKey][]byte{{Metric: bench.WallTime}: sheet}, ResultSize{}}, ttlcache.NoTTL)
+		stale.Set(artifact, staleSheets{version: "1", sheets: map[sheetKey][]byte{{Metric: bench.WallTime}: sheet}}, ttlcache.NoTTL)
 	}
 	require.Equal(t, keptStaleBytes/len(sheet), stale.Len())
 

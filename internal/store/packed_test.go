@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,7 +157,7 @@ func (r record) checkReading() {
 				wanted++
 			}
 		}
-		for _, h := range r.histories(some, all) {
+		for _, h := range r.histories(some, all, packed.AllFields) {
 			require.True(r.t, slices.IsSortedFunc(h.Points, func(a, b packed.Point) int { return cmp.Compare(a.Artifact, b.Artifact) }))
 			for _, p := range h.Points {
 				points++
@@ -167,13 +169,65 @@ func (r record) checkReading() {
 			}
 		}
 		require.Equal(r.t, wanted, points)
+		r.checkState(some, all)
+
+		// With fewer fields, the others are missing, or as they are.
+		for at, p := range pointsOf(r.histories(some, all, packed.QuartileFields)) {
+			whole := packed.Summarize(want[at])
+			require.Equal(r.t, [3]float64{whole.Min, whole.LowerQuartile, whole.UpperQuartile}, [3]float64{p.Min, p.LowerQuartile, p.UpperQuartile})
+			if math.IsInf(whole.Max, 0) {
+				require.Equal(r.t, whole.Max, p.Max, "what is not finite is always seen")
+			}
+		}
 	}
 	// Many series at once come from sheets, and one alone from its strips.
 	var alone []store.History
 	for _, id := range all {
-		alone = append(alone, r.histories(artifacts, []int64{id})...)
+		alone = append(alone, r.histories(artifacts, []int64{id}, packed.AllFields)...)
 	}
-	require.Equal(r.t, pointsOf(alone), pointsOf(r.histories(artifacts, all)))
+	require.Equal(r.t, pointsOf(alone), pointsOf(r.histories(artifacts, all, packed.AllFields)))
+}
+
+// checkStates checks the state of all artifacts.
+func (r record) checkStates() {
+	r.t.Helper()
+	known, _, err := r.SeriesOf(r.t.Context(), project, 1000)
+	require.NoError(r.t, err)
+	var series []int64
+	for _, s := range known {
+		series = append(series, s.ID)
+	}
+	conn := r.connect()
+	rows, err := conn.Query(r.t.Context(), `select id from artifact where project = $1 order by id`, project)
+	require.NoError(r.t, err)
+	artifacts, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	require.NoError(r.t, err)
+	require.NoError(r.t, conn.Close(r.t.Context()))
+	r.checkState(artifacts, series)
+}
+
+// checkState checks that series have the same points on some artifacts as whenever they were in this state.
+func (r record) checkState(artifacts, series []int64) {
+	r.t.Helper()
+	before, err := r.HistoryState(r.t.Context(), project, artifacts, series)
+	require.NoError(r.t, err)
+	read := make(map[int64]string)
+	for at, p := range pointsOf(r.histories(artifacts, series, packed.AllFields)) {
+		read[at.Series] += fmt.Sprint("\n", at, *p.Origin, p.N, p.Disturbed, p.Summary)
+	}
+	state, err := r.HistoryState(r.t.Context(), project, artifacts, series)
+	require.NoError(r.t, err)
+	require.Equal(r.t, before, state)
+	for _, id := range series {
+		lines := strings.Split(read[id], "\n")
+		slices.Sort(lines)
+		key, points := fmt.Sprint(state.Version, " ", state.Changed[id], " ", id, artifacts), strings.Join(lines, "\n")
+		known, is := r.states[key]
+		if is {
+			require.Equal(r.t, known, points, "state %s", key)
+		}
+		r.states[key] = points
+	}
 }
 
 // pointsOf returns points by what they are of.
@@ -188,11 +242,11 @@ func pointsOf(histories []store.History) map[place]packed.Point {
 }
 
 // histories reads histories, each series once.
-func (r record) histories(artifacts, series []int64) []store.History {
+func (r record) histories(artifacts, series []int64, fields packed.Fields) []store.History {
 	r.t.Helper()
 	var all []store.History
 	read := make(map[int64]bool)
-	require.NoError(r.t, r.Histories(r.t.Context(), artifacts, series, packed.AllFields, func(of []store.History) error {
+	require.NoError(r.t, r.Histories(r.t.Context(), artifacts, series, fields, func(of []store.History) error {
 		require.False(r.t, read[of[0].Series], "a series is read twice")
 		read[of[0].Series] = true
 		for _, h := range of {
@@ -216,6 +270,7 @@ func TestPackedResultsAreThoseOfTheRows(t *testing.T) {
 			h := newPackedHistory(t, seed)
 			for range 60 {
 				h.step()
+				h.checkStates()
 			}
 			h.checkReading()
 			h.checkPacked()
@@ -516,4 +571,75 @@ func TestLongHistoriesHaveSeveralStrips(t *testing.T) {
 	packAll()
 	require.Equal(t, 2, strips())
 	r.checkReading()
+}
+
+// Drawings of a history are kept by its state: that of a series stays as it is while rows are
+// written that change nothing of it, packed or not.
+func TestTheStateOfAHistoryIsThatOfItsValues(t *testing.T) {
+	t.Parallel()
+	h := newPackedHistory(t, 1)
+	request := h.inProgress(release(t, "v1"))
+	value := map[string]float64{"gin": 1, "kit": 2}
+	measure := func(benchmarks ...string) {
+		h.jobs++
+		job := newJob(request, benchmarks...)
+		job.Generation, job.Key = h.jobs, bench.JobKey(fmt.Sprintf("%016d", h.jobs))
+		require.NoError(t, h.ExpandRequest(t.Context(), request.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
+		plan := h.start(job, 1, h.collectors[0])
+		for _, name := range benchmarks {
+			h.block(plan.Run.ID, measured(name, value[name]))
+		}
+		_, err := h.FinishJob(t.Context(), job.Key, 0, "")
+		require.NoError(t, err)
+	}
+	pack := func() {
+		_, err := h.PackResults(t.Context(), project)
+		require.NoError(t, err)
+		require.Zero(t, h.count(`select count(*) from stale_result`))
+	}
+	measure("gin", "kit")
+	pack()
+	series, _, err := h.SeriesOf(t.Context(), project, 10)
+	require.NoError(t, err)
+	var ids []int64
+	of := make(map[string][]int64)
+	for _, s := range series {
+		ids, of[s.TestCase.Benchmark] = append(ids, s.ID), append(of[s.TestCase.Benchmark], s.ID)
+	}
+	artifact := int64(h.count(`select id from artifact`))
+	state := func() store.HistoryState {
+		state, err := h.HistoryState(t.Context(), project, []int64{artifact}, ids)
+		require.NoError(t, err)
+		return state
+	}
+	packedState := state()
+	require.Empty(t, packedState.Changed)
+
+	conn := h.connect()
+	_, err = conn.Exec(t.Context(), `update test_result set message = message`)
+	require.NoError(t, err)
+	require.Equal(t, packedState, state())
+	pack()
+	require.Equal(t, packedState, state())
+
+	value["kit"] = 3
+	measure("kit")
+	changed := state()
+	require.Equal(t, packedState.Version, changed.Version)
+	require.ElementsMatch(t, of["kit"], slices.Collect(maps.Keys(changed.Changed)))
+	require.Equal(t, changed, state())
+	value["kit"] = 4
+	measure("kit")
+	for _, id := range of["kit"] {
+		require.NotEqual(t, changed.Changed[id], state().Changed[id])
+	}
+	pack()
+	require.Empty(t, state().Changed)
+	require.NotEqual(t, packedState.Version, state().Version)
+
+	// Without their rows, they are gone.
+	_, err = conn.Exec(t.Context(), `update test_result set invalid_at = now()`)
+	require.NoError(t, err)
+	require.Len(t, state().Changed, len(ids))
+	require.NoError(t, conn.Close(t.Context()))
 }

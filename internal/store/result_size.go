@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // ResultSize is the amount of stored results.
@@ -37,12 +39,40 @@ func (s *Store) SizeOf(ctx context.Context, project, tag string) (ResultSize, er
 	if err != nil || known.Sheets > 0 {
 		return known.ResultSize, wrap("sizing the results of "+tag, err)
 	}
-	if kept, known, err := s.keptStale(ctx, artifact); known || err != nil {
-		return kept.size, wrap("sizing the results of "+tag, err)
+	if size, known, err := s.staleSize(ctx, artifact); known || err != nil {
+		return size, wrap("sizing the results of "+tag, err)
 	}
 	size, err := one[ResultSize](ctx, s.reports, sumOfSizes+` from latest_result r `+sized+`
 		where r.artifact_id = $1 and r.status = 'ok'`, artifact)
 	return size, wrap("sizing the results of "+tag, err)
+}
+
+// staleSize returns the size of the results of a stale artifact. Unless there are too many, they
+// are read: counting them takes as long.
+func (s *Store) staleSize(ctx context.Context, artifact int64) (size ResultSize, known bool, err error) {
+	if kept, known, err := s.keptStale(ctx, artifact); known || err != nil {
+		return kept.size, known, err
+	}
+	const many = 200_000
+	err = s.reading(ctx, func(tx pgx.Tx) error {
+		versions, err := staleVersions(ctx, tx, artifact)
+		if err != nil || versions[artifact] == "" {
+			return err
+		}
+		rows, err := value[int](ctx, tx, `
+			select (select count(*) from (select from pstat where artifact_id = $1 limit $2) c) + (select count(*) from (select from pstat_runtime where artifact_id = $1 limit $2) r)`,
+			artifact, many)
+		if err != nil || rows >= many {
+			return err
+		}
+		kept, err := s.staleOf(ctx, tx, artifact, versions[artifact])
+		if errors.Is(err, errUnpackable) {
+			return nil
+		}
+		size, known = kept.size, err == nil
+		return err
+	})
+	return size, known, err
 }
 
 // SizeInTurns returns the size of what [Store.SessionsInTurns] reads.

@@ -55,6 +55,8 @@ type Store struct {
 	unpacked spare.Memory[packed.Sheet]
 	// raws holds the memory of readings of stale artifacts.
 	raws spare.Memory[rawReading]
+	// readingStale is held while the rows of a stale artifact are read.
+	readingStale chan struct{}
 	// swept is the ID of the last job read by the previous sweep of jobs held until their
 	// request starts.
 	swept atomic.Int64
@@ -93,7 +95,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	s := &Store{
 		pool: pool, reports: reports,
 		cases: newTestCases(), lists: newHistoryLists(), samples: newKeptSamples(), origins: newKeptOrigins(), stale: newKeptStale(),
-		orders: newKeptOrders(), artifacts: newKeptArtifacts(),
+		orders: newKeptOrders(), artifacts: newKeptArtifacts(), readingStale: make(chan struct{}, 1),
 	}
 	s.keepEstimates()
 	return s, nil

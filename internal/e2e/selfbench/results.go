@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -266,23 +267,44 @@ func (r *resultPages) tell(state string, took map[string]*answered) error {
 	return nil
 }
 
-// stale marks the newest artifacts as changed, and keeps them from being packed until
-// fresh is called.
+// stale changes the newest artifacts: all of their rows are written anew, and the values of one
+// benchmark, another one of each, are no longer those that were packed, as if it had been
+// measured again. It keeps them from being packed until fresh is called.
 func (r *resultPages) stale(ctx context.Context) (fresh func(context.Context) error, err error) {
 	record, err := pgx.Connect(ctx, r.stack.Up.Addresses[up.AddressDatabase])
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the stack's Postgres: %w", err)
 	}
 	tags := r.year.Tags()
+	tags = tags[max(0, len(tags)-staleArtifacts):]
+	benchmarks := make([]string, len(tags))
+	for i := range tags {
+		benchmarks[i] = year.Benchmark(i * r.year.Benchmarks / len(tags))
+	}
+	changed := int64(0)
 	if _, err = record.Exec(ctx, `select pg_advisory_lock(hashtextextended('benchloom packed results of ' || $1, 0))`, year.Project); err == nil {
 		// Whatever changes a row marks its artifact.
 		_, err = record.Exec(ctx, `
-			update test_result set message = message where artifact_id in (select id from artifact where project = $1 and tag = any($2))`,
-			year.Project, tags[max(0, len(tags)-staleArtifacts):])
+			update test_result set message = message where artifact_id in (select id from artifact where project = $1 and tag = any($2))`, year.Project, tags)
+	}
+	if err == nil {
+		var done pgconn.CommandTag
+		done, err = record.Exec(ctx, `
+			update pstat p set value = p.value * 1.01
+			from unnest($2::text[], $3::text[]) as w (tag, benchmark)
+			join artifact a on a.project = $1 and a.tag = w.tag
+			join test_case tc on tc.project = $1 and tc.benchmark = w.benchmark
+			join pstat_series se on se.test_case_id = tc.id
+			where p.series_id = se.id and p.artifact_id = a.id`, year.Project, tags, benchmarks)
+		changed = done.RowsAffected()
+	}
+	if err == nil && changed == 0 {
+		err = errors.New("they have no values")
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("making artifacts stale: %w", err), record.Close(context.WithoutCancel(ctx)))
 	}
+	r.progress("the rows of %d artifacts have been written anew, with %d changed values", len(tags), changed)
 	return record.Close, nil
 }
 
