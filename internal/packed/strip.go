@@ -113,11 +113,10 @@ func (s Summary) spread() bool {
 	return false
 }
 
-// Fields are fields of a [Summary] that a reader needs. Each has those of the ones before it, but for AllFields.
+// Fields are the fields of a [Summary] that a reader needs. Each includes those before it, AllFields all.
 type Fields int
 
 const (
-	// AllFields are those that an unpacked strip has.
 	AllFields Fields = iota
 	MinField
 	// QuartileFields are Min, LowerQuartile and UpperQuartile.
@@ -143,8 +142,8 @@ func (f Fields) With(more Fields) Fields {
 // [Strip.Spread] counts.
 func (f Fields) Spare() int { return 8 * (columns - f.columns()) }
 
-// Spread counts the points whose values differ. It is known only if all values are finite: readers of some fields could not
-// tell the others from them.
+// Spread counts the points whose values differ. It is known only if all values are finite: whoever reads some fields would not
+// notice others.
 func (s Strip) Spread() (points int, known bool) {
 	for i := range s {
 		if !finite(s[i].Min) || !finite(s[i].Max) {

@@ -158,9 +158,6 @@ func (r *resultPages) measure(ctx context.Context, plan resultsPlan) error {
 	if err := r.visitsIn(ctx, stateWarm, plan.during); err != nil {
 		return err
 	}
-	if err := r.chill(ctx); err != nil {
-		return err
-	}
 	if err := r.visitsIn(ctx, stateCold, plan.during); err != nil {
 		return err
 	}
@@ -210,25 +207,35 @@ func (r *resultPages) configure(ctx context.Context) error {
 	return applySuite(ctx, r.stack.API, dir, apiclient.Project{Name: year.Project, Config: bench.ProjectConfig{Verify: bench.VerifyOff}})
 }
 
-// visitsIn asks for pages of each kind for a time, and reports how long answers took from
-// the moment at which they were to be asked for.
+// visitsIn asks for pages of each kind for a time, in each turn of a state, and reports how long
+// answers took from the moment at which they were to be asked for.
 func (r *resultPages) visitsIn(ctx context.Context, state string, during time.Duration) error {
-	visits, err := visitsOf(r.year, state, int(during/pagesEvery))
-	if err != nil {
-		return err
+	for _, turn := range turnsOf(state) {
+		visits, err := visitsOf(r.year, state, turn, int(during/pagesEvery))
+		if err != nil {
+			return err
+		}
+		if state == stateCold {
+			if err := r.chill(ctx); err != nil {
+				return err
+			}
+		}
+		r.progress("asking for %d pages of results, one each %s: %s", len(visits), pagesEvery, state)
+		took, err := r.load(ctx, visits)
+		if err != nil {
+			return err
+		}
+		if err := r.tell(state, took); err != nil {
+			return err
+		}
 	}
-	r.progress("asking for %d pages of results, one each %s: %s", len(visits), pagesEvery, state)
-	took, err := r.load(ctx, visits)
-	if err != nil {
-		return err
-	}
-	return r.tell(state, took)
+	return nil
 }
 
 // alone asks for pages of each kind one after the other: what an answer takes if it waits
 // for no other.
 func (r *resultPages) alone(ctx context.Context, after int) error {
-	visits, err := visitsOf(r.year, stateWarm, after+aloneOfEach*len(pagesOfResults))
+	visits, err := visitsOf(r.year, stateWarm, turnsOf(stateWarm)[0], after+aloneOfEach*len(pagesOfResults))
 	if err != nil {
 		return err
 	}

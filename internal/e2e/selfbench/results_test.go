@@ -26,8 +26,12 @@ func TestEachAddressOfResultsIsAskedForOnce(t *testing.T) {
 	}
 	seen, ends := make(map[string]bool), make(map[string]int)
 	for _, state := range statesOfResults {
-		visits, err := visitsOf(y, state, 1200)
-		require.NoError(t, err)
+		var visits []resultVisit
+		for _, turn := range turnsOf(state) {
+			some, err := visitsOf(y, state, turn, 1200)
+			require.NoError(t, err)
+			visits = append(visits, some...)
+		}
 		for _, v := range visits {
 			require.False(t, seen[v.path], v.path)
 			seen[v.path] = true
@@ -39,7 +43,7 @@ func TestEachAddressOfResultsIsAskedForOnce(t *testing.T) {
 			switch v.of {
 			case ofNeighbours:
 				require.Less(t, a, b)
-				require.LessOrEqual(t, b-a, 17)
+				require.LessOrEqual(t, b-a, 19)
 				require.GreaterOrEqual(t, a, y.Artifacts-y.Rows)
 			case ofDistant:
 				require.GreaterOrEqual(t, b-a, y.Artifacts/10)
@@ -61,9 +65,9 @@ func TestEachAddressOfResultsIsAskedForOnce(t *testing.T) {
 	for n := range 20 {
 		require.False(t, seen[pathOf(y, ofWhole, stateWarm, paintTurn, n)])
 	}
-	require.Equal(t, map[string]int{ofNeighbours: 720, ofDistant: 720, ofNewest: 720, ofWhole: 720, ofZoom: 720}, ends)
+	require.Equal(t, map[string]int{ofNeighbours: 1200, ofDistant: 1200, ofNewest: 1200, ofWhole: 1200, ofZoom: 1200}, ends)
 
-	_, err := visitsOf(year.New(year.Size{Artifacts: 50, Benchmarks: 4, Values: 1, Rows: 16}, time.Now()), stateWarm, 1200)
+	_, err := visitsOf(year.New(year.Size{Artifacts: 50, Benchmarks: 4, Values: 1, Rows: 16}, time.Now()), stateWarm, 0, 1200)
 	require.ErrorContains(t, err, "ask for a shorter time")
 }
 

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,11 +20,10 @@ import (
 // resultVisit asks for a page.
 type resultVisit struct{ of, path string }
 
-// visitsOf lists visits, of each kind of page in turns, without asking twice for an address,
-// also in another state. Those of stale artifacts all show some. It refuses more than
+// visitsOf lists visits in a state, of each kind of page in turns, without asking twice for an
+// address, also in another turn. Those of stale artifacts all show some. It refuses more than
 // there are.
-func visitsOf(y *year.Year, state string, visits int) ([]resultVisit, error) {
-	turn := slices.Index(statesOfResults, state)
+func visitsOf(y *year.Year, state string, turn, visits int) ([]resultVisit, error) {
 	seen := make(map[string]bool)
 	var out []resultVisit
 	for n := range visits {
@@ -42,19 +40,36 @@ func visitsOf(y *year.Year, state string, visits int) ([]resultVisit, error) {
 const (
 	// Primes: their multiples come by everywhere before they come back.
 	stepFar, stepNear = 7919, 31
-	// turns is the number of times that a kind of page is measured in, painting included;
-	// paintTurn is the last.
+	// turns is the number of times for which addresses leave out one benchmark each, painting
+	// included; paintTurn is the last. Later turns leave out two.
 	turns     = 4
 	paintTurn = turns - 1
 )
+
+// turnsOf are the times in which a state is measured. The disk of a shared machine stops now and
+// then, and all that is cold with it: of three times, the median counts.
+func turnsOf(state string) []int {
+	switch state {
+	case stateCold:
+		return []int{1, turns, turns + 1}
+	case stateStale:
+		return []int{2}
+	}
+	return []int{0}
+}
 
 // pathOf returns the address of the nth visit of a kind, other ones in each turn.
 func pathOf(y *year.Year, of, state string, turn, n int) string {
 	tags := y.Tags()
 	newest, several := len(tags)-1, len(tags)/10
 	b, apart := newest-n, turn+1
-	if state == stateStale {
+	switch {
+	case state == stateStale:
 		b, apart = newest-n%staleArtifacts, turn+1+n/staleArtifacts
+	case turn >= turns && n < staleArtifacts: // stale ones have others
+		apart = turn + 14
+	case turn >= turns:
+		apart = turn - 1
 	}
 	switch of {
 	case ofNeighbours:
@@ -78,12 +93,17 @@ func comparePath(tags []string, a, b int) string {
 	return "/projects/" + year.Project + "/compare?" + url.Values{"a": {tags[max(0, a)]}, "b": {tags[max(0, b)]}}.Encode()
 }
 
-// historyPath leaves another benchmark out each time, which hardly matters, or shows
+// historyPath leaves another benchmark out each time, or two, which hardly matters, or shows
 // another metric.
 func historyPath(y *year.Year, turn, n int, from, to string) string {
 	ways := year.Metrics * y.Benchmarks / turns
-	n = turn*ways + n%max(1, ways)
-	query := url.Values{"metric": {string(year.Metric(n % year.Metrics))}, "q": {"-" + year.Benchmark(n/year.Metrics%y.Benchmarks)}}
+	n = turn%turns*ways + n%max(1, ways)
+	left := n / year.Metrics % y.Benchmarks
+	words := "-" + year.Benchmark(left)
+	if turn >= turns {
+		words += " -" + year.Benchmark((left+1)%y.Benchmarks)
+	}
+	query := url.Values{"metric": {string(year.Metric(n % year.Metrics))}, "q": {words}}
 	if from != "" {
 		query.Set("from", from)
 		query.Set("to", to)
