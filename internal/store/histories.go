@@ -108,7 +108,7 @@ func (s *Store) HistoryState(ctx context.Context, project string, artifacts, ser
 					return err
 				}
 			}
-			if !known { // its marks stand for whatever has changed
+			if !known || kept.blind { // its marks stand for whatever has changed
 				state.Version += fmt.Sprintf(" %d %q", artifact, versions[artifact])
 			}
 			if len(kept.changed) == 0 {

@@ -640,6 +640,12 @@ func TestTheStateOfAHistoryIsThatOfItsValues(t *testing.T) {
 	// Without their rows, they are gone.
 	_, err = conn.Exec(t.Context(), `update test_result set invalid_at = now()`)
 	require.NoError(t, err)
-	require.Len(t, state().Changed, len(ids))
+	gone := state()
+	require.Len(t, gone.Changed, len(ids))
+
+	// What has changed of sheets that cannot be read is not known.
+	_, err = conn.Exec(t.Context(), `update sheet set packed = '\x00'`)
+	require.NoError(t, err)
+	require.NotEqual(t, gone.Version, state().Version)
 	require.NoError(t, conn.Close(t.Context()))
 }

@@ -34,8 +34,10 @@ type staleSheets struct {
 	version string
 	sheets  map[sheetKey][]byte
 	size    ResultSize
-	// changed identifies the results of series that are not what the stored sheets have.
+	// changed identifies the results of series that are not what the stored sheets have; blind
+	// is set if one of these cannot be read, and may have had others.
 	changed map[int64]uint64
+	blind   bool
 }
 
 func newKeptStale() *ttlcache.Cache[int64, staleSheets] {
@@ -143,7 +145,8 @@ func (f *staleSheets) compare(ctx context.Context, tx pgx.Tx, artifact int64, sh
 		if bytes.Equal(stored[at], f.sheets[at]) {
 			continue
 		}
-		before, _ := packed.UnpackSheet(stored[at]) // all series differ from one that cannot be read
+		before, err := packed.UnpackSheet(stored[at])
+		f.blind = f.blind || err != nil && stored[at] != nil
 		differences(before, sheets[at], func(series int64, now *packed.Series) {
 			f.changed[series] = digestSeries(f.changed[series], at.Surrounding, now)
 		})
