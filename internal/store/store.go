@@ -81,6 +81,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		})
 		return nil
 	}
+	config.ShouldPing = func(_ context.Context, of pgxpool.ShouldPingParams) bool { return of.IdleDuration > soonestRestart }
 	few := config.Copy()
 	few.MaxConns, few.MinConns, few.MinIdleConns = max(1, config.MaxConns/3), 0, 0
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -100,6 +101,10 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	s.keepEstimates()
 	return s, nil
 }
+
+// soonestRestart is shorter than a restart of Postgres: a connection that was used since belongs
+// to the Postgres that runs, and any other is tried before a call relies on it.
+const soonestRestart = 100 * time.Millisecond
 
 // Close closes all connections and waits for calls in progress.
 func (s *Store) Close() {
