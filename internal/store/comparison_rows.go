@@ -23,14 +23,14 @@ func (s *Store) comparisonRows(ctx context.Context, c Comparison) ([]ComparisonR
 	var cases []int64 // of the quiet rows, then of the others
 	var batch pgx.Batch
 	batch.Queue(`
-		select v.metric, v.size_class, v.hardware_id, v.co_located, v.reason,
-			array_agg(v.test_case_id), array_agg(v.exact), array_agg(v.delta), array_agg(v.bimodal), array_agg(v.score), array_agg(v.suspected_change), array_agg(v.sigma_within), array_agg(v.tau), array_agg(v.sees)
+		select v.metric, v.size_class, v.hardware_id, v.co_located, v.reason, v.exact, v.bimodal,
+			array_agg(v.test_case_id), array_agg(v.delta), array_agg(v.sigma_within), array_agg(v.tau), array_agg(v.sees)
 		from comparison_verdict v where v.comparison_id = $1 and `+quietRow+`
-		group by v.metric, v.size_class, v.hardware_id, v.co_located, v.reason`, c.ID).Query(func(found pgx.Rows) error {
+		group by v.metric, v.size_class, v.hardware_id, v.co_located, v.reason, v.exact, v.bimodal`, c.ID).Query(func(found pgx.Rows) error {
 		var r quietRows
 		_, err := pgx.ForEachRow(found, []any{
-			&r.Metric, &r.SizeClass, &r.HardwareID, &r.CoLocated, &r.Reason,
-			&r.Cases, &r.Exact, &r.Deltas, &r.Bimodal, &r.Scores, &r.SuspectedChanges, &r.SigmasWithin, &r.Taus, &r.Sees,
+			&r.Metric, &r.SizeClass, &r.HardwareID, &r.CoLocated, &r.Reason, &r.Exact, &r.Bimodal,
+			&r.Cases, &r.Deltas, &r.SigmasWithin, &r.Taus, &r.Sees,
 		}, func() error {
 			quiet, cases = append(quiet, r), append(cases, r.Cases...)
 			return nil
@@ -73,14 +73,14 @@ func (s *Store) comparisonRows(ctx context.Context, c Comparison) ([]ComparisonR
 
 // quietRows are rows that raised no suspicion, of one metric and surrounding and with one
 // reason, as parallel arrays. Postgres groups them without sorting as long as they are grouped
-// by little.
+// by little, and each array takes about as long as all groups.
 type quietRows struct {
 	Metric bench.Metric
 	bench.Surrounding
-	Reason                                                     string
-	Cases                                                      []int64
-	Exact, Bimodal                                             []bool
-	Deltas, Scores, SuspectedChanges, SigmasWithin, Taus, Sees []float64
+	Reason                           string
+	Exact, Bimodal                   bool
+	Cases                            []int64
+	Deltas, SigmasWithin, Taus, Sees []float64
 }
 
 // orderedRows makes the rows of a comparison in the order of test cases, then of metrics. Names
@@ -129,8 +129,8 @@ func orderedRows(c Comparison, quiet []quietRows, others []comparisonRow, cases 
 			row, told := &rows[at[n]], &verdicts[n]
 			*told = verdict.Verdict{Kind: verdict.NoSuspicion, P: 1, Sees: q.Sees[k], Reason: q.Reason}
 			*row = ComparisonRow{
-				TestCase: names[id], Metric: q.Metric, Surrounding: q.Surrounding, Against: c.Baseline, Score: q.Scores[k], SuspectedChange: q.SuspectedChanges[k],
-				Exact: q.Exact[k], Delta: q.Deltas[k], SigmaWithin: q.SigmasWithin[k], Tau: q.Taus[k], Bimodal: q.Bimodal[k], Verdict: told,
+				TestCase: names[id], Metric: q.Metric, Surrounding: q.Surrounding, Against: c.Baseline,
+				Exact: q.Exact, Delta: q.Deltas[k], SigmaWithin: q.SigmasWithin[k], Tau: q.Taus[k], Bimodal: q.Bimodal, Verdict: told,
 			}
 			n++
 		}
@@ -154,7 +154,7 @@ func compareNames(a, b bench.TestCase) int {
 }
 
 // quietRow matches a row v that raised no suspicion and of which nothing else is stored.
-const quietRow = `(v.verdict = 'no suspicion' and not v.suspected and not v.measured and v.against_id is null and v.suspicion = '' and v.needs = ''
+const quietRow = `(v.verdict = 'no suspicion' and not v.suspected and v.score = 0 and v.suspected_change = 0 and not v.measured and v.against_id is null and v.suspicion = '' and v.needs = ''
 	and v.change = 0 and v.low is null and v.confidence = 0 and v.pairs = 0 and v.sessions = 0 and v.disturbed = 0 and v.p = 1 and v.level = 0)`
 
 // comparisonRow is a [ComparisonRow] as it is stored.

@@ -225,7 +225,7 @@ func (f *filling) verdicts(ctx context.Context) error {
 						yield(int64(n), caseID(c), string(name), int(where.SizeClass), where.HardwareID, where.CoLocated, true, true, 5.0, "it differs from the values before", name.Exact(), delta, s.noise, 0.3,
 							verdict.Changed.String(), change, change-s.noise, change+s.noise, 0.95, 24, 2, 0.0001, 0.01, 2*s.noise)
 					} else if whole {
-						yield(int64(n), caseID(c), string(name), int(where.SizeClass), where.HardwareID, where.CoLocated, false, false, 0.5, "", name.Exact(), delta, s.noise, 0.3,
+						yield(int64(n), caseID(c), string(name), int(where.SizeClass), where.HardwareID, where.CoLocated, false, false, 0.0, "", name.Exact(), delta, s.noise, 0.3,
 							verdict.NoSuspicion.String(), 0.0, nil, nil, 0.0, 0, 0, 1.0, 0.0, 2*s.noise)
 					}
 				}
