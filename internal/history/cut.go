@@ -82,7 +82,8 @@ func NewDrawing(places []float64, columns int, band Band) Drawing {
 }
 
 // Fields holds points field by field: the i-th entry of each slice is of the i-th point. Lines
-// are passed on as they are answered, without a copy of each point at each step.
+// are passed on as they are answered, without a copy of each point at each step. A drawing
+// without a band of extremes has no Min and Max.
 type Fields struct {
 	At                          []int
 	Values, Low, High, Min, Max []float64
@@ -91,7 +92,7 @@ type Fields struct {
 
 // FieldsOf returns the fields of all points.
 func FieldsOf(points []Point) Fields {
-	f := newFields(len(points))
+	f := newFields(len(points), true)
 	for i := range points {
 		f.set(i, &points[i])
 	}
@@ -99,24 +100,36 @@ func FieldsOf(points []Point) Fields {
 }
 
 // newFields returns the fields of n points, which are not set yet.
-func newFields(n int) Fields {
-	ints, floats := make([]int, 3*n), make([]float64, 5*n)
+func newFields(n int, extremes bool) Fields {
+	fractions := 3
+	if extremes {
+		fractions = 5
+	}
+	ints, floats := make([]int, 3*n), make([]float64, fractions*n)
 	whole := func(i int) []int { return ints[i*n : (i+1)*n : (i+1)*n] }
 	fraction := func(i int) []float64 { return floats[i*n : (i+1)*n : (i+1)*n] }
-	return Fields{
-		At: whole(0), N: whole(1), Places: whole(2),
-		Values: fraction(0), Low: fraction(1), High: fraction(2), Min: fraction(3), Max: fraction(4),
+	f := Fields{At: whole(0), N: whole(1), Places: whole(2), Values: fraction(0), Low: fraction(1), High: fraction(2)}
+	if extremes {
+		f.Min, f.Max = fraction(3), fraction(4)
 	}
+	return f
 }
 
 // Point returns the i-th point.
 func (f Fields) Point(i int) Point {
-	return Point{At: f.At[i], Value: f.Values[i], Low: f.Low[i], High: f.High[i], Min: f.Min[i], Max: f.Max[i], N: f.N[i], Place: f.Places[i]}
+	p := Point{At: f.At[i], Value: f.Values[i], Low: f.Low[i], High: f.High[i], N: f.N[i], Place: f.Places[i]}
+	if f.Min != nil {
+		p.Min, p.Max = f.Min[i], f.Max[i]
+	}
+	return p
 }
 
 func (f Fields) set(i int, p *Point) {
 	f.At[i], f.N[i], f.Places[i] = p.At, p.N, p.Place
-	f.Values[i], f.Low[i], f.High[i], f.Min[i], f.Max[i] = p.Value, p.Low, p.High, p.Min, p.Max
+	f.Values[i], f.Low[i], f.High[i] = p.Value, p.Low, p.High
+	if f.Min != nil {
+		f.Min[i], f.Max[i] = p.Min, p.Max
+	}
 }
 
 // Cut is a line without the points that its drawing does not show.
@@ -159,7 +172,7 @@ func (d Drawing) Cut(points []Point, changes *Changes) Cut {
 			from = end
 		}
 	}
-	out.Fields = newFields(len(kept))
+	out.Fields = newFields(len(kept), d.Band == ExtremeBand)
 	for i, k := range kept {
 		out.set(i, &points[k])
 	}
