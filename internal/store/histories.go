@@ -24,9 +24,9 @@ type History struct {
 }
 
 const (
-	// partsAtOnce is about the number of parts of histories that a statement reads: sorting
-	// more would need more memory than a session has.
-	partsAtOnce = 400
+	// partsAtOnce is about the number of parts of histories that a statement reads: they are in
+	// memory together, with some 8 kB each.
+	partsAtOnce = 240
 )
 
 // Histories reads the packed points that series have of some artifacts, with some fields of
@@ -48,7 +48,8 @@ func (s *Store) Histories(ctx context.Context, artifacts, series []int64, fields
 		if err != nil {
 			return err
 		}
-		g := gathering{fields: fields, each: each}
+		g := gathering{fields: fields, each: each, memory: s.read.Get()}
+		defer g.memory.free(s)
 		if g.changed, err = s.changedPoints(ctx, tx, stale, sorted, fields, names); err != nil {
 			return err
 		}
@@ -134,6 +135,7 @@ type gathering struct {
 	// fields of summaries that are wanted.
 	fields packed.Fields
 	each   func(of []History) error
+	memory *readMemory
 	// of are the histories of one series so far; next is the place among the artifacts where
 	// the last of them goes on.
 	of   []History
@@ -141,33 +143,14 @@ type gathering struct {
 }
 
 // partsOf selects the parts of histories that have points of artifacts from $2 to $3, without
-// the last $4 bytes for each point that is spread. For each surrounding of a series the index
-// leads to the part in which the first of them lies; older parts are not looked at. The bytes
-// are read last: else they would be sorted, too.
+// the last $4 bytes for each point that is spread, of which $5 are not in the row itself. They
+// come in the order in which they are stored, so that Postgres can read them ahead.
 const partsOf = `
-	with recursive history as (
-		select w.series_id, s.* from unnest($1::bigint[]) as w (series_id) cross join lateral (
-			select s.size_class, s.hardware_id, s.co_located from strip s where s.series_id = w.series_id
-			order by s.size_class, s.hardware_id, s.co_located limit 1) s
-		union all
-		select h.series_id, s.* from history h cross join lateral (
-			select s.size_class, s.hardware_id, s.co_located from strip s
-			where s.series_id = h.series_id and (s.size_class, s.hardware_id, s.co_located) > (h.size_class, h.hardware_id, h.co_located)
-			order by s.size_class, s.hardware_id, s.co_located limit 1) s
-	)
-	select series_id, size_class, hardware_id, co_located, substr(packed, 1, octet_length(packed) - coalesce($4 * spread, 0)) from (
-	select h.series_id, h.size_class, h.hardware_id, h.co_located, p.first_artifact, p.packed, p.spread
-	from history h cross join lateral (
-		select s.first_artifact, s.packed, s.spread from strip s
-		where (s.series_id, s.size_class, s.hardware_id, s.co_located) = (h.series_id, h.size_class, h.hardware_id, h.co_located)
-			and s.first_artifact >= coalesce((
-				select max(b.first_artifact) from strip b
-				where (b.series_id, b.size_class, b.hardware_id, b.co_located) = (h.series_id, h.size_class, h.hardware_id, h.co_located)
-					and b.first_artifact <= $2), $2)
-			and s.first_artifact <= $3 and s.last_artifact >= $2
-		offset 0
-	) p order by h.series_id, h.size_class, h.hardware_id, h.co_located, p.first_artifact
-	) part order by series_id, size_class, hardware_id, co_located, first_artifact`
+	select series_id, size_class, hardware_id, co_located, first_artifact, case
+		when rest is null then substr(packed, 1, octet_length(packed) - coalesce($4 * spread, 0))
+		when $4 < $5 then packed || rest
+		else substr(packed, 1, octet_length(packed) - ($4 - $5) * spread) end
+	from strip where series_id = any($1::bigint[]) and last_artifact >= $2 and first_artifact <= $3`
 
 // parts reads the parts in which the artifacts may lie, of series by ascending ID.
 func (g *gathering) parts(ctx context.Context, tx pgx.Tx, series []int64) error {
@@ -176,8 +159,8 @@ func (g *gathering) parts(ctx context.Context, tx pgx.Tx, series []int64) error 
 	}
 	n := len(g.artifacts)
 	var batch pgx.Batch
-	for some := range slices.Chunk(series, max(1, partsAtOnce/(n/packed.MaxPoints+2))) {
-		batch.Queue(partsOf, some, g.artifacts[0], g.artifacts[n-1], g.fields.Spare()).Query(g.read)
+	for some := range slices.Chunk(series, max(1, partsAtOnce/(n/longestPart+2))) {
+		batch.Queue(partsOf, some, g.artifacts[0], g.artifacts[n-1], g.fields.Spare(), shownFields.Spare()).Query(g.read)
 	}
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return err
@@ -190,14 +173,31 @@ func (g *gathering) parts(ctx context.Context, tx pgx.Tx, series []int64) error 
 
 // read takes the parts of some series.
 func (g *gathering) read(rows pgx.Rows) error {
+	in := g.memory
+	in.parts, in.bytes = in.parts[:0], in.bytes[:0]
 	var part stripRow
-	bytes := (*pgtype.DriverBytes)(&part.Packed) // not copied
-	_, err := pgx.ForEachRow(rows, []any{&part.SeriesID, &part.SizeClass, &part.HardwareID, &part.CoLocated, bytes}, func() error { return g.add(part) })
-	return err
+	bytes := (*pgtype.DriverBytes)(&part.Packed) // valid until the next row
+	if _, err := pgx.ForEachRow(rows, []any{&part.SeriesID, &part.SizeClass, &part.HardwareID, &part.CoLocated, &part.FirstArtifact, bytes}, func() error {
+		one := part
+		one.Packed = in.keep(part.Packed)
+		in.parts = append(in.parts, one)
+		return nil
+	}); err != nil {
+		return err
+	}
+	slices.SortFunc(in.parts, func(a, b stripRow) int {
+		return cmp.Or(compareStripKeys(a.key(), b.key()), cmp.Compare(a.FirstArtifact, b.FirstArtifact))
+	})
+	for i := range in.parts {
+		if err := g.add(&in.parts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // add adds the points of a part that are wanted.
-func (g *gathering) add(part stripRow) error {
+func (g *gathering) add(part *stripRow) error {
 	if len(g.of) > 0 && g.of[0].Series != part.SeriesID {
 		if err := g.end(g.of[0].Series); err != nil {
 			return err

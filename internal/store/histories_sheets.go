@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/packed"
 )
 
 // partBytes is about the size of a part of a history.
-const partBytes = 53 * packed.MaxPoints
+const partBytes = 37 * longestPart
 
 // Bounds of the sheets that are in memory at once. With more artifacts not even their sizes
 // are looked at.
@@ -54,9 +56,11 @@ func (g *gathering) sheets(ctx context.Context, tx pgx.Tx, series []int64, names
 		packed.SheetPoints
 	}
 	var sheets []sheet
+	g.memory.bytes = slices.Grow(g.memory.bytes[:0], bytes)
 	var row sheetRow
-	if _, err := pgx.ForEachRow(rows, []any{&row.ArtifactID, &row.SizeClass, &row.HardwareID, &row.CoLocated, &row.Packed}, func() error {
-		points, err := packed.PointsOf(row.ArtifactID, row.Packed, g.fields)
+	own := (*pgtype.DriverBytes)(&row.Packed) // valid until the next row
+	if _, err := pgx.ForEachRow(rows, []any{&row.ArtifactID, &row.SizeClass, &row.HardwareID, &row.CoLocated, own}, func() error {
+		points, err := packed.PointsOf(row.ArtifactID, g.memory.keep(row.Packed), g.fields)
 		sheets = append(sheets, sheet{row.Surrounding, points})
 		return err
 	}); errors.Is(err, packed.ErrCorrupt) {

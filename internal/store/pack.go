@@ -163,7 +163,7 @@ func (p *packing) due(ctx context.Context, tx pgx.Tx) ([]dueArtifact, error) {
 			select a.id from artifact a where a.project = @project and a.id <= (select max(id) from due) order by a.id desc limit @near
 		)
 		select id, tag from due where id >= (select min(id) from near) order by id desc limit @most`,
-		pgx.NamedArgs{"project": p.project, "tag": p.tag, "unended": packUnended, "near": fullPart, "most": p.most})
+		pgx.NamedArgs{"project": p.project, "tag": p.tag, "unended": packUnended, "near": fullest, "most": p.most})
 }
 
 // pack packs an artifact from its rows, and notes the changes to histories: at least n points.

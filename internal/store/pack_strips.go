@@ -87,12 +87,27 @@ func (c stripChanges) write(ctx context.Context, tx pgx.Tx, artifacts []int64) (
 	return lost, nil
 }
 
-// fullPart is the number of points with which a part of a history is full: the next artifact
-// begins another one, and full parts that follow each other become one while they fit. A new
-// artifact rewrites the newest part of each of its series: with 5,600 of them, 80 points of
-// at most 53 bytes are 24 MB, and 28 MB in the log of Postgres, which after a checkpoint also
-// holds the pages as they were.
-const fullPart = 80
+const (
+	// fullest is the largest number of points with which a part of a history is full: the next
+	// artifact begins another one, and full parts that follow each other become one while they
+	// fit. A new artifact rewrites the newest part of each of its series: with 5,600 of them, 72
+	// points of at most 53 bytes are 21 MB, and 25 MB in the log of Postgres, which after a
+	// checkpoint also holds the pages as they were.
+	fullest = 72
+	// fullestSpread is the number of sizes that full parts have: else the parts of all series of
+	// an artifact would become full, and one with those before, at once.
+	fullestSpread = 16
+	// longestPart bounds the points of a part: what pages show of them, up to 37 bytes each, fits
+	// into a page of Postgres.
+	longestPart = 3 * fullest
+)
+
+// fullPart returns the number of points with which a part of the history of a series is full.
+func fullPart(series int64) int { return fullest - int(series%fullestSpread) }
+
+// shownFields are the summaries that pages show. They are in the row itself, which Postgres
+// reads ahead; the rest of a long part is outside.
+const shownFields = packed.MedianFields
 
 // storedStrip is a part of a history as it was packed.
 type storedStrip struct {
@@ -119,7 +134,7 @@ func (c stripChanges) writeSome(ctx context.Context, tx pgx.Tx, artifacts []int6
 			}
 			return p.lost
 		})
-		for _, change := range changeParts(parts[i], c[at]) {
+		for _, change := range changeParts(fullPart(at.Series), parts[i], c[at]) {
 			kept := make(map[int64]bool, len(change.after))
 			for _, part := range change.after {
 				b, err := part.Pack()
@@ -151,18 +166,21 @@ type stripRows struct {
 	classes               []int
 	hardware              []string
 	coLocated             []bool
-	packed                [][]byte
+	packed, rest          [][]byte
 	points, spread        []*int
 }
 
 // addPart adds a part of a history with the bytes that it is packed to.
 func (r *stripRows) addPart(at stripKey, part packed.Strip, b []byte) {
-	r.add(at, part[0].Artifact, part[len(part)-1].Artifact, b)
 	var spread *int
+	var rest []byte // of all bytes; nil: there is none
 	if points, known := part.Spread(); known {
 		spread = &points
+		shown := len(b) - shownFields.Spare()*points
+		b, rest = b[:shown], b[shown:]
 	}
-	r.points, r.spread = append(r.points, new(len(part))), append(r.spread, spread)
+	r.add(at, part[0].Artifact, part[len(part)-1].Artifact, b)
+	r.rest, r.points, r.spread = append(r.rest, rest), append(r.points, new(len(part))), append(r.spread, spread)
 }
 
 func (r *stripRows) add(at stripKey, first, last int64, b []byte) {
@@ -174,7 +192,7 @@ func (r *stripRows) add(at stripKey, first, last int64, b []byte) {
 func (r *stripRows) args() pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"series": r.series, "classes": r.classes, "hardware": r.hardware, "co_located": r.coLocated,
-		"firsts": r.firsts, "lasts": r.lasts, "packed": r.packed, "points": r.points, "spread": r.spread,
+		"firsts": r.firsts, "lasts": r.lasts, "packed": r.packed, "rest": r.rest, "points": r.points, "spread": r.spread,
 	}
 }
 
@@ -197,11 +215,11 @@ func (r *stripRows) put(ctx context.Context, tx pgx.Tx) error {
 		return nil
 	}
 	_, err := tx.Exec(ctx, `
-		insert into strip (series_id, size_class, hardware_id, co_located, first_artifact, last_artifact, packed, points, spread)
+		insert into strip (series_id, size_class, hardware_id, co_located, first_artifact, last_artifact, packed, rest, points, spread)
 		select * from unnest(@series::bigint[], @classes::int[], @hardware::text[], @co_located::boolean[], @firsts::bigint[], @lasts::bigint[], @packed::bytea[],
-			@points::int[], @spread::int[])
+			@rest::bytea[], @points::int[], @spread::int[])
 		on conflict (series_id, size_class, hardware_id, co_located, first_artifact) do update set
-			last_artifact = excluded.last_artifact, packed = excluded.packed, points = excluded.points, spread = excluded.spread`, r.args())
+			last_artifact = excluded.last_artifact, packed = excluded.packed, rest = excluded.rest, points = excluded.points, spread = excluded.spread`, r.args())
 	return err
 }
 
@@ -236,7 +254,7 @@ func stripsOf(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey
 		asked.add(at, 0, 0, nil)
 	}
 	args := asked.args()
-	args["artifacts"], args["full"], args["most"] = artifacts, fullPart, packed.MaxPoints
+	args["artifacts"], args["fullest"], args["spread"], args["most"] = artifacts, fullest, fullestSpread, longestPart
 	type row struct {
 		Place         int
 		FirstArtifact int64
@@ -246,11 +264,11 @@ func stripsOf(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey
 	}
 	rows, err := all[row](ctx, tx, `
 		with asked as materialized (
-			select k.*, (k.n - 1)::int as place
+			select k.*, (k.n - 1)::int as place, @fullest::int - k.series_id % @spread::int as full
 			from unnest(@series::bigint[], @classes::int[], @hardware::text[], @co_located::boolean[]) with ordinality
 				as k (series_id, size_class, hardware_id, co_located, n)
 		), part as materialized (
-			select distinct k.series_id, k.size_class, k.hardware_id, k.co_located, k.place, coalesce(
+			select distinct k.series_id, k.size_class, k.hardware_id, k.co_located, k.place, k.full, coalesce(
 				(select s.first_artifact from strip s
 					where s.series_id = k.series_id and s.size_class = k.size_class and s.hardware_id = k.hardware_id and s.co_located = k.co_located
 						and s.first_artifact <= a.id order by s.first_artifact desc limit 1),
@@ -260,11 +278,11 @@ func stripsOf(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey
 			from asked k cross join unnest(@artifacts::bigint[]) as a (id)
 		), filling as materialized (
 			select k.* from part k join strip s using (series_id, size_class, hardware_id, co_located, first_artifact)
-			where s.points < @full and s.points + cardinality(@artifacts::bigint[]) >= @full
+			where s.points < k.full and s.points + cardinality(@artifacts::bigint[]) >= k.full
 		), wanted as (
 			select * from part
 			union
-			select k.series_id, k.size_class, k.hardware_id, k.co_located, k.place, n.first_artifact from filling k cross join lateral (
+			select k.series_id, k.size_class, k.hardware_id, k.co_located, k.place, k.full, n.first_artifact from filling k cross join lateral (
 				(select s.first_artifact, s.points from strip s
 					where s.series_id = k.series_id and s.size_class = k.size_class and s.hardware_id = k.hardware_id and s.co_located = k.co_located
 						and s.first_artifact < k.first_artifact order by s.first_artifact desc limit 1)
@@ -272,9 +290,9 @@ func stripsOf(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey
 				(select s.first_artifact, s.points from strip s
 					where s.series_id = k.series_id and s.size_class = k.size_class and s.hardware_id = k.hardware_id and s.co_located = k.co_located
 						and s.first_artifact > k.first_artifact order by s.first_artifact limit 1)
-			) n where n.points between @full and @most - @full
+			) n where n.points between k.full and @most - k.full
 		)
-		select p.place, s.first_artifact, s.last_artifact, s.packed, coalesce(case when s.points + cardinality(@artifacts::bigint[]) >= @full then (
+		select p.place, s.first_artifact, s.last_artifact, `+wholePart+` as packed, coalesce(case when s.points + cardinality(@artifacts::bigint[]) >= p.full then (
 				select min(n.first_artifact) from strip n
 				where n.series_id = s.series_id and n.size_class = s.size_class and n.hardware_id = s.hardware_id and n.co_located = s.co_located
 					and n.first_artifact > s.first_artifact) end, 0) as next
@@ -291,14 +309,18 @@ func stripsOf(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey
 	return parts, nil
 }
 
+// wholePart selects all bytes of a row s of the table.
+const wholePart = `s.packed || coalesce(s.rest, '')`
+
 // partChange replaces one part of a history.
 type partChange struct {
 	before storedStrip // without bytes: there was none
 	after  []packed.Strip
 }
 
-// changeParts applies changes to the parts of a history, by ascending artifact.
-func changeParts(parts []storedStrip, points map[int64]*packed.Point) []partChange {
+// changeParts applies changes to the parts of a history, by ascending artifact, which are full
+// with a number of points.
+func changeParts(full int, parts []storedStrip, points map[int64]*packed.Point) []partChange {
 	if len(parts) == 0 {
 		parts = []storedStrip{{}}
 	}
@@ -312,9 +334,9 @@ func changeParts(parts []storedStrip, points map[int64]*packed.Point) []partChan
 	}
 	var changes []partChange
 	for i, part := range parts {
-		one := partChange{part, part.changed(byPart[i])}
+		one := partChange{part, part.changed(full, byPart[i])}
 		if i > 0 && parts[i-1].next == part.first {
-			joinParts(&changes[i-1], &one)
+			joinParts(full, &changes[i-1], &one)
 		}
 		changes = append(changes, one)
 	}
@@ -323,13 +345,13 @@ func changeParts(parts []storedStrip, points map[int64]*packed.Point) []partChan
 
 // joinParts makes the full parts one that meet where one stored part follows another, if they
 // fit into one. The first of them stays where it is, unless it is new.
-func joinParts(before, behind *partChange) {
+func joinParts(full int, before, behind *partChange) {
 	n := len(before.after)
 	if n == 0 || len(behind.after) == 0 {
 		return
 	}
 	one, next := before.after[n-1], behind.after[0]
-	if len(one) < fullPart || len(next) < fullPart || len(one)+len(next) > packed.MaxPoints {
+	if len(one) < full || len(next) < full || len(one)+len(next) > longestPart {
 		return
 	}
 	before.after[n-1] = slices.Concat(one, next)
@@ -349,7 +371,7 @@ func sortedBefore(parts []storedStrip, artifact int64) int {
 // changed returns what a part becomes. It grows at its ends until it is full; then points
 // behind its end, or before its beginning, begin parts of their own. A part that grows too long
 // in the middle is split evenly.
-func (s storedStrip) changed(points map[int64]*packed.Point) []packed.Strip {
+func (s storedStrip) changed(full int, points map[int64]*packed.Point) []packed.Strip {
 	var all packed.Strip
 	for _, p := range s.points {
 		if _, changed := points[p.Artifact]; !changed {
@@ -373,23 +395,23 @@ func (s storedStrip) changed(points map[int64]*packed.Point) []packed.Strip {
 	slices.SortFunc(all, func(a, b packed.Point) int { return cmp.Compare(a.Artifact, b.Artifact) })
 	n := len(all)
 	// What the part has, or may have until it is full.
-	own := min(n, max(fullPart, len(s.points)))
+	own := min(n, max(full, len(s.points)))
 	switch {
 	case n == own || !added:
 		return []packed.Strip{all}
 	case behind:
-		return append([]packed.Strip{all[:own:own]}, slices.Collect(slices.Chunk(all[own:], fullPart))...)
+		return append([]packed.Strip{all[:own:own]}, slices.Collect(slices.Chunk(all[own:], full))...)
 	case before:
 		front := n - own
 		parts := []packed.Strip{}
-		if rest := front % fullPart; rest > 0 {
+		if rest := front % full; rest > 0 {
 			parts = append(parts, all[:rest:rest])
 		}
-		return append(append(parts, slices.Collect(slices.Chunk(all[front%fullPart:front], fullPart))...), all[front:])
-	case n <= packed.MaxPoints:
+		return append(append(parts, slices.Collect(slices.Chunk(all[front%full:front], full))...), all[front:])
+	case n <= longestPart:
 		return []packed.Strip{all}
 	default:
-		several := (n + packed.MaxPoints - 1) / packed.MaxPoints
+		several := (n + longestPart - 1) / longestPart
 		return slices.Collect(slices.Chunk(all, (n+several-1)/several))
 	}
 }

@@ -28,9 +28,9 @@ func (h storedHistory) partsOf(artifacts []int64) (parts []storedStrip) {
 			continue
 		}
 		wanted[at] = true
-		if n := len(h[at]); n < fullPart && n+len(artifacts) >= fullPart {
+		if n := len(h[at]); n < fullest && n+len(artifacts) >= fullest {
 			for _, near := range []int{at - 1, at + 1} {
-				if near >= 0 && near < len(h) && len(h[near]) >= fullPart && len(h[near]) <= packed.MaxPoints-fullPart {
+				if near >= 0 && near < len(h) && len(h[near]) >= fullest && len(h[near]) <= longestPart-fullest {
 					wanted[near] = true
 				}
 			}
@@ -38,7 +38,7 @@ func (h storedHistory) partsOf(artifacts []int64) (parts []storedStrip) {
 	}
 	for _, i := range slices.Sorted(maps.Keys(wanted)) {
 		one := storedStrip{first: h[i][0].Artifact, last: h[i][len(h[i])-1].Artifact, points: h[i], packed: []byte{1}}
-		if i+1 < len(h) && len(h[i])+len(artifacts) >= fullPart {
+		if i+1 < len(h) && len(h[i])+len(artifacts) >= fullest {
 			one.next = h[i+1][0].Artifact
 		}
 		parts = append(parts, one)
@@ -52,7 +52,7 @@ func (h *storedHistory) change(points map[int64]*packed.Point) (written int) {
 	for _, part := range *h {
 		byFirst[part[0].Artifact] = part
 	}
-	for _, change := range changeParts(h.partsOf(slices.Collect(maps.Keys(points))), points) {
+	for _, change := range changeParts(fullest, h.partsOf(slices.Collect(maps.Keys(points))), points) {
 		if change.before.packed != nil {
 			delete(byFirst, change.before.first)
 		}
@@ -75,7 +75,7 @@ func (h storedHistory) check(t *testing.T, want map[int64]*packed.Point) {
 	n := 0
 	for _, part := range h {
 		require.NotEmpty(t, part)
-		require.LessOrEqual(t, len(part), packed.MaxPoints)
+		require.LessOrEqual(t, len(part), longestPart)
 		for _, p := range part {
 			require.Greater(t, p.Artifact, last, "parts are in order, and do not overlap")
 			last = p.Artifact
@@ -109,9 +109,9 @@ func TestPartsOfAGrowingHistory(t *testing.T) {
 				maps.Copy(all, some)
 				written += h.change(some)
 				h.check(t, all)
-				require.LessOrEqual(t, len(h), len(all)/packed.MaxPoints+3)
+				require.LessOrEqual(t, len(h), len(all)/longestPart+3)
 			}
-			require.Less(t, written, len(all)*(fullPart/2/atOnce+5))
+			require.Less(t, written, len(all)*(fullest/2/atOnce+5))
 		}
 	}
 }

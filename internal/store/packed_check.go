@@ -137,7 +137,7 @@ func (c *packedCheck) sheets(ctx context.Context, tx pgx.Tx, artifact int64) err
 // their results.
 func (c *packedCheck) strips(ctx context.Context, tx pgx.Tx, project string, after, end int64) error {
 	rows, err := tx.Query(ctx, `
-		select s.series_id, s.size_class, s.hardware_id, s.co_located, s.first_artifact, s.last_artifact, s.packed
+		select s.series_id, s.size_class, s.hardware_id, s.co_located, s.first_artifact, s.last_artifact, `+wholePart+` as packed
 		from strip s join pstat_series se on se.id = s.series_id join test_case tc on tc.id = se.test_case_id
 		where tc.project = $1 and s.first_artifact <= $3 and s.last_artifact > $2
 		order by s.series_id, s.size_class, s.hardware_id, s.co_located, s.first_artifact`, project, after, end)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -42,14 +44,16 @@ func newKeptSamples() *ttlcache.Cache[int64, versionedSamples] {
 // it has none that agree with its results. Samples are kept, and read again if a sheet was
 // written since: callers must not change them.
 func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []bench.Samples, known bool, err error) {
-	rows, err := artifactSheets(ctx, s.reports, artifact, false)
+	in := s.read.Get()
+	defer in.free(s)
+	rows, err := artifactSheets(ctx, s.reports, artifact, nil)
 	if err != nil || len(rows) == 0 {
 		return nil, false, err
 	}
 	if kept := s.samples.Get(artifact); kept != nil && kept.Value().version == versionOf(rows) {
 		return kept.Value().samples, true, nil
 	}
-	if rows, err = artifactSheets(ctx, s.reports, artifact, true); err != nil || len(rows) == 0 {
+	if rows, err = artifactSheets(ctx, s.reports, artifact, in); err != nil || len(rows) == 0 {
 		return nil, false, err
 	}
 	sheets := make(map[sheetKey][]byte, len(rows))
@@ -100,12 +104,27 @@ type versionedSheet struct {
 	Packed  []byte
 }
 
-// artifactSheets reads the sheets of an artifact, or only their versions; none if it is stale.
-func artifactSheets(ctx context.Context, q querier, artifact int64, whole bool) ([]versionedSheet, error) {
-	return all[versionedSheet](ctx, q, `
+// artifactSheets reads the sheets of an artifact into memory, or only their versions if that is nil; none if it is stale.
+func artifactSheets(ctx context.Context, q querier, artifact int64, in *readMemory) ([]versionedSheet, error) {
+	rows, err := q.Query(ctx, `
 		select s.metric, s.size_class, s.hardware_id, s.co_located, s.xmin::text as version, case when $2 then s.packed end as packed from sheet s
 		where s.artifact_id = $1 and not exists (select from stale_result m where m.artifact_id = $1)
-		order by s.metric, s.size_class, s.hardware_id, s.co_located`, artifact, whole)
+		order by s.metric, s.size_class, s.hardware_id, s.co_located`, artifact, in != nil)
+	if err != nil {
+		return nil, err
+	}
+	var sheets []versionedSheet
+	var r versionedSheet
+	own := (*pgtype.DriverBytes)(&r.Packed) // valid until the next row
+	_, err = pgx.ForEachRow(rows, []any{&r.Metric, &r.SizeClass, &r.HardwareID, &r.CoLocated, &r.Version, own}, func() error {
+		one := r
+		if in != nil {
+			one.Packed = in.keep(r.Packed)
+		}
+		sheets = append(sheets, one)
+		return nil
+	})
+	return sheets, err
 }
 
 // versionOf changes whenever a sheet of an artifact is written or removed.

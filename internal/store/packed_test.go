@@ -184,6 +184,13 @@ func (r record) checkReading() {
 	var alone []store.History
 	for _, id := range all {
 		alone = append(alone, r.histories(artifacts, []int64{id}, packed.AllFields)...)
+		for at, p := range pointsOf(r.histories(artifacts, []int64{id}, packed.MinField)) {
+			require.Equal(r.t, packed.Summarize(want[at]).Min, p.Min)
+		}
+		for at, p := range pointsOf(r.histories(artifacts, []int64{id}, packed.MedianFields)) {
+			whole := packed.Summarize(want[at])
+			require.Equal(r.t, [2]float64{whole.UpperQuartile, whole.Median}, [2]float64{p.UpperQuartile, p.Median})
+		}
 	}
 	require.Equal(r.t, pointsOf(alone), pointsOf(r.histories(artifacts, all, packed.AllFields)))
 }
@@ -527,12 +534,16 @@ func TestLongHistoriesHaveSeveralStrips(t *testing.T) {
 			}
 		}
 	}
-	strips := func() int {
-		return r.count(`select count(*) from strip s join pstat_series se on se.id = s.series_id where se.metric = 'wall-time'`)
+	const ofOne = ` from strip s where s.series_id = (select id from pstat_series where metric = 'wall-time')`
+	strips := func() int { return r.count(`select count(*)` + ofOne) }
+	older := func() int {
+		return r.count(`select max(s.xmin::text::bigint)` + ofOne + ` and s.last_artifact < (select max(last_artifact) from strip)`)
 	}
-	const full, atOnce = 80, 16
-	for i := range full + 3 {
-		measure(fmt.Sprint("1.0.", i))
+	measure("1.0.0")
+	const atOnce = 8
+	full := 72 - r.count(`select id % 16 from pstat_series where metric = 'wall-time'`)
+	for i := range full + 2 {
+		measure(fmt.Sprint("1.0.", i+1))
 	}
 	packAll()
 	require.Equal(t, 2, strips())
@@ -547,17 +558,21 @@ func TestLongHistoriesHaveSeveralStrips(t *testing.T) {
 	require.Equal(t, 3, strips())
 	packAll()
 	require.Equal(t, 2, strips())
-	require.Equal(t, 2*full, r.count(`select max(points) from strip`))
+	require.Equal(t, 2*full, r.count(`select max(s.points)`+ofOne))
+	r.checkReading()
+
+	// Parts of before had all of their bytes in one place.
+	r.execute(`update strip set packed = packed || rest, rest = null`)
 	r.checkReading()
 
 	// The newest part grows; the one before stays as it is.
 	measure("2.0.0")
 	packAll()
 	require.Equal(t, 3, strips())
-	before := r.count(`select max(xmin::text::bigint) from strip where last_artifact < (select max(last_artifact) from strip)`)
+	before := older()
 	measure("2.0.1")
 	packAll()
-	require.Equal(t, before, r.count(`select max(xmin::text::bigint) from strip where last_artifact < (select max(last_artifact) from strip)`))
+	require.Equal(t, before, older())
 
 	// One in the middle is measured again, another disappears, and all is derived anew.
 	measure("1.0.40")

@@ -25,7 +25,7 @@ import (
 const Project = "year"
 
 // generator is the version of what this package writes: raise it with every change of it.
-const generator = 3
+const generator = 4
 
 // Size says how much a year holds.
 type Size struct {
