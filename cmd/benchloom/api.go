@@ -214,6 +214,9 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 		tidier.Go(func() { tidyBlobs(tidying, files, records, log) })
 		defer func() { enough(); tidier.Wait() }()
 	}
+	if err := forgetStart(); err != nil {
+		log.WarnContext(ctx, "giving back the memory of the start failed", "error", err)
+	}
 	log.InfoContext(ctx, "serving the API", "address", listener.Addr().String(), "tls", encryption != nil)
 	return api.ServeTLS(ctx, listener, handler, log, encryption)
 }
