@@ -90,7 +90,7 @@ func limits() []limit {
 	for _, of := range pagesOfResults {
 		for i, most := range []float64{0.100, 0.250, 0.500} {
 			name := resultsName(of, statesOfResults[i])
-			all = append(all, limit{part: partResults, benchmark: name, unit: unitP99, most: most}, limit{part: partResults, benchmark: name, unit: unitFailed, most: 0})
+			all = append(all, limit{part: partResults, benchmark: name, unit: unitP99, most: most}, limit{part: partResults, benchmark: name, unit: unitFailed, most: 0, each: true})
 		}
 		all = append(all, limit{part: partResults, benchmark: answerName(of), unit: unitLargest, most: 300e3})
 	}

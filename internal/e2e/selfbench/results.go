@@ -155,17 +155,18 @@ func (r *resultPages) measure(ctx context.Context, plan resultsPlan) error {
 	if err := r.alone(ctx, int(plan.during/pagesEvery)); err != nil {
 		return err
 	}
-	if err := r.visitsIn(ctx, stateWarm, plan.during); err != nil {
+	if err := r.visitsIn(ctx, stateWarm, plan.during, func(context.Context) error { return nil }); err != nil {
 		return err
 	}
-	if err := r.visitsIn(ctx, stateCold, plan.during); err != nil {
+	if err := r.visitsIn(ctx, stateCold, plan.during, r.chill); err != nil {
 		return err
 	}
-	fresh, err := r.stale(ctx)
+	record, err := pgx.Connect(ctx, r.stack.Up.Addresses[up.AddressDatabase])
 	if err != nil {
-		return err
+		return fmt.Errorf("connecting to the stack's Postgres: %w", err)
 	}
-	if err := errors.Join(r.visitsIn(ctx, stateStale, plan.during), fresh(context.WithoutCancel(ctx))); err != nil {
+	err = r.visitsIn(ctx, stateStale, plan.during, func(ctx context.Context) error { return r.stale(ctx, record) })
+	if err := errors.Join(err, record.Close(context.WithoutCancel(ctx))); err != nil {
 		return err
 	}
 	peak, err := statusField(api, "VmHWM:")
@@ -207,18 +208,16 @@ func (r *resultPages) configure(ctx context.Context) error {
 	return applySuite(ctx, r.stack.API, dir, apiclient.Project{Name: year.Project, Config: bench.ProjectConfig{Verify: bench.VerifyOff}})
 }
 
-// visitsIn asks for pages of each kind for a time, in each turn of a state, and reports how long
-// answers took from the moment at which they were to be asked for.
-func (r *resultPages) visitsIn(ctx context.Context, state string, during time.Duration) error {
+// visitsIn asks for pages of each kind for a time, in each turn of a state, which enter brings
+// about, and reports how long answers took from the moment at which they were to be asked for.
+func (r *resultPages) visitsIn(ctx context.Context, state string, during time.Duration, enter func(context.Context) error) error {
 	for _, turn := range turnsOf(state) {
 		visits, err := visitsOf(r.year, state, turn, int(during/pagesEvery))
 		if err != nil {
 			return err
 		}
-		if state == stateCold {
-			if err := r.chill(ctx); err != nil {
-				return err
-			}
+		if err := enter(ctx); err != nil {
+			return err
 		}
 		r.progress("asking for %d pages of results, one each %s: %s", len(visits), pagesEvery, state)
 		took, err := r.load(ctx, visits)
@@ -276,24 +275,21 @@ func (r *resultPages) tell(state string, took map[string]*answered) error {
 
 // stale changes the newest artifacts: all of their rows are written anew, and the values of one
 // benchmark, another one of each, are no longer those that were packed, as if it had been
-// measured again. It keeps them from being packed until fresh is called.
-func (r *resultPages) stale(ctx context.Context) (fresh func(context.Context) error, err error) {
-	record, err := pgx.Connect(ctx, r.stack.Up.Addresses[up.AddressDatabase])
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the stack's Postgres: %w", err)
-	}
+// measured again. As long as the connection is open, they are not packed.
+func (r *resultPages) stale(ctx context.Context, record *pgx.Conn) error {
 	tags := r.year.Tags()
 	tags = tags[max(0, len(tags)-staleArtifacts):]
 	benchmarks := make([]string, len(tags))
 	for i := range tags {
 		benchmarks[i] = year.Benchmark(i * r.year.Benchmarks / len(tags))
 	}
-	changed := int64(0)
-	if _, err = record.Exec(ctx, `select pg_advisory_lock(hashtextextended('benchloom packed results of ' || $1, 0))`, year.Project); err == nil {
+	_, err := record.Exec(ctx, `select pg_advisory_lock(hashtextextended('benchloom packed results of ' || $1, 0))`, year.Project)
+	if err == nil {
 		// Whatever changes a row marks its artifact.
 		_, err = record.Exec(ctx, `
 			update test_result set message = message where artifact_id in (select id from artifact where project = $1 and tag = any($2))`, year.Project, tags)
 	}
+	changed := int64(0)
 	if err == nil {
 		var done pgconn.CommandTag
 		done, err = record.Exec(ctx, `
@@ -309,10 +305,10 @@ func (r *resultPages) stale(ctx context.Context) (fresh func(context.Context) er
 		err = errors.New("they have no values")
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("making artifacts stale: %w", err), record.Close(context.WithoutCancel(ctx)))
+		return fmt.Errorf("making artifacts stale: %w", err)
 	}
 	r.progress("the rows of %d artifacts have been written anew, with %d changed values", len(tags), changed)
-	return record.Close, nil
+	return nil
 }
 
 // answered are the answers of one kind of pages.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,42 +42,39 @@ func visitsOf(y *year.Year, state string, turn, visits int) ([]resultVisit, erro
 const (
 	// Primes: their multiples come by everywhere before they come back.
 	stepFar, stepNear = 7919, 31
-	// turns is the number of times for which addresses leave out one benchmark each, painting
-	// included; paintTurn is the last. Later turns leave out two.
-	turns     = 4
-	paintTurn = turns - 1
+	// turnsEach is the number of times for which each state is measured: a shared machine stops
+	// now and then, and its disk with it. Of three times, the median counts.
+	turnsEach = 3
+	// paintTurn is the turn of painting, behind those of all states; turns is their number.
+	paintTurn = turnsEach * 3
+	turns     = paintTurn + 1
+	// turnsByWords is the number of turns in which histories leave out as many benchmarks.
+	turnsByWords = 4
 )
 
-// turnsOf are the times in which a state is measured. The disk of a shared machine stops now and
-// then, and all that is cold with it: of three times, the median counts.
+// turnsOf are the turns of a state.
 func turnsOf(state string) []int {
-	switch state {
-	case stateCold:
-		return []int{1, turns, turns + 1}
-	case stateStale:
-		return []int{2}
+	first := turnsEach * max(0, slices.Index(statesOfResults, state))
+	list := make([]int, turnsEach)
+	for i := range list {
+		list[i] = first + i
 	}
-	return []int{0}
+	return list
 }
 
 // pathOf returns the address of the nth visit of a kind, other ones in each turn.
 func pathOf(y *year.Year, of, state string, turn, n int) string {
 	tags := y.Tags()
 	newest, several := len(tags)-1, len(tags)/10
-	b, apart := newest-n, turn+1
-	switch {
-	case state == stateStale:
-		b, apart = newest-n%staleArtifacts, turn+1+n/staleArtifacts
-	case turn >= turns && n < staleArtifacts: // stale ones have others
-		apart = turn + 14
-	case turn >= turns:
-		apart = turn - 1
+	b, apart := newest-n, 1
+	if state == stateStale { // of which there are few
+		b, apart = newest-n%staleArtifacts, 1+n/staleArtifacts
 	}
 	switch of {
 	case ofNeighbours:
-		return comparePath(tags, b-apart, b)
+		return comparePath(tags, b-apart, b, ordersOfRows[turn])
 	case ofDistant:
-		return comparePath(tags, (n*stepFar+turn)%max(1, b-several), b)
+		return comparePath(tags, (n*stepFar+turn)%max(1, b-several), b, "")
 	case ofWhole:
 		return historyPath(y, turn, n, tags[0], tags[newest])
 	case ofZoom:
@@ -89,21 +88,29 @@ func pathOf(y *year.Year, of, state string, turn, n int) string {
 	return historyPath(y, turn, n, "", "")
 }
 
-func comparePath(tags []string, a, b int) string {
-	return "/projects/" + year.Project + "/compare?" + url.Values{"a": {tags[max(0, a)]}, "b": {tags[max(0, b)]}}.Encode()
+// ordersOfRows gives the same comparisons another address in each turn: their rows in another
+// order, which takes no time that counts.
+var ordersOfRows = [turns]string{"", "name", "metric", "a", "b", "change", "interval", "n", "-name", "-metric"}
+
+func comparePath(tags []string, a, b int, order string) string {
+	query := url.Values{"a": {tags[max(0, a)]}, "b": {tags[max(0, b)]}}
+	if order != "" {
+		query.Set("sort", order)
+	}
+	return "/projects/" + year.Project + "/compare?" + query.Encode()
 }
 
-// historyPath leaves another benchmark out each time, or two, which hardly matters, or shows
+// historyPath leaves another benchmark out each time, or some, which hardly matters, or shows
 // another metric.
 func historyPath(y *year.Year, turn, n int, from, to string) string {
-	ways := year.Metrics * y.Benchmarks / turns
-	n = turn%turns*ways + n%max(1, ways)
-	left := n / year.Metrics % y.Benchmarks
-	words := "-" + year.Benchmark(left)
-	if turn >= turns {
-		words += " -" + year.Benchmark((left+1)%y.Benchmarks)
+	ways := year.Metrics * y.Benchmarks / turnsByWords
+	n = turn%turnsByWords*ways + n%max(1, ways)
+	left := n / year.Metrics
+	var words []string
+	for i := range 1 + turn/turnsByWords {
+		words = append(words, "-"+year.Benchmark((left+i)%y.Benchmarks))
 	}
-	query := url.Values{"metric": {string(year.Metric(n % year.Metrics))}, "q": {words}}
+	query := url.Values{"metric": {string(year.Metric(n % year.Metrics))}, "q": {strings.Join(words, " ")}}
 	if from != "" {
 		query.Set("from", from)
 		query.Set("to", to)
@@ -116,6 +123,7 @@ func historyPath(y *year.Year, turn, n int, from, to string) string {
 func (r *resultPages) load(ctx context.Context, visits []resultVisit) (map[string]*answered, error) {
 	took := nothingYet()
 	var mu sync.Mutex
+	var first sync.Once // says why, for all
 	all, visiting := errgroup.WithContext(ctx)
 	begun := time.Now()
 	for n, v := range visits {
@@ -128,6 +136,9 @@ func (r *resultPages) load(ctx context.Context, visits []resultVisit) (map[strin
 			waited, failed := time.Since(at), errors.Is(err, errNoAnswer)
 			if err != nil && !failed {
 				return err
+			}
+			if failed {
+				first.Do(func() { r.progress("a page has failed after %s: %q", waited.Round(time.Millisecond), err) })
 			}
 			mu.Lock()
 			defer mu.Unlock()
