@@ -326,7 +326,7 @@ func (s *stack) computing() devstack.Scheduling {
 // has room for two pages of large projects beside what it keeps, or it would collect garbage most of the time.
 func memoryLimit(group int) string {
 	if group == groupAPI {
-		return "104MiB"
+		return "98MiB"
 	}
 	return "64MiB"
 }
