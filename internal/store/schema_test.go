@@ -174,6 +174,13 @@ func TestARunningProcessEndsWithASchemaThatDoesNotSuitIt(t *testing.T) {
 	require.ErrorContains(t, err, "run the newer program")
 }
 
+// Programs up to 290 take the parts of histories for damaged, and would derive them anew again and again.
+func TestProgramsThatCannotReadHistoriesEnd(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	require.Greater(t, r.count(`select oldest_program from schema_compatibility`), 290)
+}
+
 // Each migration has a schema of its own, the last one first.
 func TestSchemasHaveDigests(t *testing.T) {
 	t.Parallel()
