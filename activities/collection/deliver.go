@@ -19,10 +19,9 @@ const (
 	spareUpload = time.Minute
 )
 
-// keep makes a finished block safe and tries once to upload it: between two blocks,
-// nothing is being measured. On failure the block stays in the spool until the run's
-// end. While neither the disk nor the API takes blocks and memory holds as many as it
-// may, keep waits.
+// keep stores a finished block, then tries once to upload it: between two blocks nothing is
+// being measured. A block that could not be uploaded stays in the spool until the end of the
+// run. If neither the disk nor the API takes blocks and memory is full, keep waits.
 func (c *Collector) keep(ctx context.Context, run bench.RunID, number int, block apiclient.Block) error {
 	full, err := c.Spool.PutOrHold(ctx, run, number, block)
 	if err != nil {

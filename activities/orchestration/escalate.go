@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/sizing"
 )
 
-// decide returns the record's decision after a run with this outcome.
+// decide applies the rules of retries to the recorded runs of a job, after one with this outcome.
 func (a *Activities) decide(ctx context.Context, config bench.ProjectConfig, job bench.Job, kind bench.FailureKind) (retry.Decision, error) {
 	runs, err := a.Store.JobRuns(ctx, job.Key)
 	if err != nil {
@@ -25,9 +25,9 @@ func (a *Activities) decide(ctx context.Context, config bench.ProjectConfig, job
 	return retry.Decide(sizing.Attempts(config), retry.Tries(runs), at, kind), err
 }
 
-// escalate moves the remaining part of a job to the larger class that was decided on, and
-// hands out jobs that wait for the collector it leaves. It returns the job after the
-// move, with the decision that follows there.
+// escalate moves the rest of a job to the larger size class that was chosen, and hands out the
+// jobs that wait for the collector it leaves. It returns the moved job, with the decision to
+// carry out next.
 func (a *Activities) escalate(ctx context.Context, config bench.ProjectConfig, job bench.Job, d retry.Decision) (bench.Job, retry.Decision, error) {
 	view, err := a.Sizes.View(ctx)
 	if err != nil {

@@ -307,8 +307,8 @@ func (s Set) Outdated() map[bench.JobKey]bool {
 	return out
 }
 
-// began returns when a job has begun, or when what the service carries out has ended, for
-// which nobody waits; nil: it has not.
+// began returns when a job began; nil: it has not. A node that the service itself carries out
+// waits for no machine, and counts from its end.
 func (n Node) began() *time.Time {
 	if n.Service.Kind() != "" {
 		return n.EndedAt

@@ -561,7 +561,7 @@ func TestLongHistoriesHaveSeveralStrips(t *testing.T) {
 	require.Equal(t, 2*full, r.count(`select max(s.points)`+ofOne))
 	r.checkReading()
 
-	// Parts of before had all of their bytes in one place.
+	// Older parts had all of their bytes in one place.
 	r.execute(`update strip set packed = packed || rest, rest = null`)
 	r.checkReading()
 

@@ -35,7 +35,7 @@ type ProfileReceipt struct {
 	Stored, Repeated int
 }
 
-// profileAttempt is a row of profile_attempt. One of a newer program may have more.
+// profileAttempt is a row of profile_attempt, to which newer programs may have added columns.
 type profileAttempt struct {
 	ID      int64
 	Name    string
