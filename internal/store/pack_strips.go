@@ -91,8 +91,8 @@ const (
 	// fullest is the largest number of points with which a part of a history is full: the next
 	// artifact begins another one, and full parts that follow each other become one while they
 	// fit. A new artifact rewrites the newest part of each of its series: with 5,600 of them, 72
-	// points of at most 53 bytes are 21 MB, and 25 MB in the log of Postgres, which after a
-	// checkpoint also holds the pages as they were.
+	// points of at most 53 bytes are 21 MB. The log of Postgres also holds the pages as they were
+	// at the last checkpoint: up to 80 MB in all.
 	fullest = 72
 	// fullestSpread is the number of sizes that full parts have: else the parts of all series of
 	// an artifact would become full, and one with those before, at once.
